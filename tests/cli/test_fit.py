@@ -158,3 +158,23 @@ def test_the_sentences_do_not_speak_python(cli, log, tmp_path):
 
 def test_the_level_is_checked_before_the_log_is_read(cli):
     assert_refused(cli("fit", "absent.csv", "--tau", "nan"), "tau must be a number in (0, 1), got nan (--tau)")
+
+
+def test_the_start_may_be_a_law(cli, tmp_path):
+    """Only one state was once accepted, in contrast to the library and to `bqrl solve`."""
+    rng, path = np.random.default_rng(0), tmp_path / "log.csv"
+    rows = [(i, rng.choice(["Well", "Sick"], p=[0.8, 0.2]), "wait") for i in range(500)]
+    path.write_text(
+        "episode,state,action,reward\n" + "\n".join(f"{i},{s},{a},{2 if s == 'Well' else 1}" for i, s, a in rows)
+    )
+    options = (path, "--tau", 0.3, "--reward-range", "0,2", "--json")
+    content = strict(cli("fit", *options, "--start", "Well=0.8, Sick=0.2")[1])
+    estimate = bqrl.fit(path, reward_range=(0, 2), start={"Well": 0.8, "Sick": 0.2})
+    assert content["policies"][2]["value"] == estimate.solve(0.3).value == 2.0
+    assert "the given law of the first state is right" in content["assumptions"]
+    assert content["settings"]["start"] == "Well=0.8, Sick=0.2"
+    assert strict(cli("fit", *options, "--start", "Sick")[1])["policies"][2]["value"] == 1.0
+    assert_refused(
+        cli("fit", *options, "--start", "Well=0.8,Sick=0.1"),
+        "that sums to 1, got {'Sick': 0.1, 'Well': 0.8} (a law: --start Well=0.8,Sick=0.2)",
+    )

@@ -1,5 +1,7 @@
 """Arguments of `fit`, what a sentence rests on, and what declarations add."""
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 from logged_problems import coin, simulated, two_steps
@@ -108,3 +110,21 @@ def test_episodes_of_different_lengths_rest_on_a_longest_one():
     log = {"episode": [0, 1, 1, 2, 2, 2], "state": ["on"] * 6, "action": ["go"] * 6, "reward": [-1.0] * 6}
     estimate = fit(log, stationary=True, reward_range=(-1, 0))
     assert "episodes with fewer than 3 steps are complete, and none is longer" in estimate.assumptions
+
+
+def test_declarations_may_be_iterators_and_may_change_afterwards():
+    """A generator was once exhausted when the gains fitted the log again, and a changed list changed the gains."""
+    log = two_steps()
+    known = [["t", "new", "s", 1.0, 1.0]]
+    support = [(s, a, u) for s, u in (("s", "t"), ("t", "s")) for a in ("old", "new")]
+    start = {"s": 1.0}
+    options = {"stationary": True, "reward_by": "state-action"}
+    expected = fit(log, known=known, support=support, start=start, **options).gains(0.1)
+    lazy = fit(log, known=iter(known), support=(row for row in support), start=MappingProxyType(start), **options)
+    changed = [list(row) for row in known]
+    later = fit(log, known=changed, support=support, start=start, **options)
+    changed[0][3] = 0.5
+    start["t"] = 1.0
+    support.clear()
+    assert lazy.gains(0.1) == later.gains(0.1) == expected
+    assert [gain["note"] for gain in expected] == [""] * 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -92,8 +92,8 @@ def fit(
         choice(support, "support", ("states",))
     steps = order_episodes(read_columns(log, columns), _horizon(horizon, model), ends)
     declared = Declared(
-        start=start, stationary=stationary, model=model, known=known, support=support, reward_range=_range(reward_range),
-        reward_by=reward_by,
+        start=dict(start) if isinstance(start, Mapping) else start, stationary=stationary, model=model,
+        known=_copied(known), support=_copied(support), reward_range=_range(reward_range), reward_by=reward_by,
     )  # fmt: skip
     if model is not None:
         _check_model(declared, discount)
@@ -150,6 +150,13 @@ def _refitted(steps: Episodes, confidence: float, discount: float, declared: Dec
     return _estimated(steps, confidence, discount, replace(declared, **changes))
 
 
+def _copied(given: Any) -> Any:
+    """The items of a list or iterator as a new list, which serves every refit; anything else as it is."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        return given
+    return [tuple(item) if isinstance(item, list) else item for item in given]
+
+
 def _horizon(horizon: int | None, model: MDP | None) -> int | None:
     return model.H if horizon is None and isinstance(model, MDP) else horizon
 
@@ -192,7 +199,8 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
     if declared.model is not None:
         found.append("the given model has the right outcomes, rewards and first state")
     elif declared.start is not None:
-        found.append("the given first state is right")
+        law = "law of the " if isinstance(declared.start, dict) and len(declared.start) > 1 else ""
+        found.append(f"the given {law}first state is right")
     elif np.unique(log.first_states).size == 1:
         found.append(f"every episode starts in state {log.states[int(log.first_states[0])]!r}")
     else:
