@@ -1,5 +1,6 @@
 import csv
 import gzip
+import html
 import re
 
 import numpy as np
@@ -60,6 +61,9 @@ def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
     assert (code, err) == (0, "")
     page = (out / PAGE).read_text()
     assert "With 95 % confidence" in page
+    assumed = "every episode starts in state 'well'"  # first states that the log does not show are not allowed for
+    assert assumed in " ".join(text.split())
+    assert assumed in html.unescape(page)
     assert "what to do in each situation that can be met; stages count from 1" in page
 
 

@@ -12,13 +12,11 @@ import numpy as np
 from bqrl.checks import choice, flag, number, wrong, wrong_type
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import ENDED, Episodes, order_episodes
-from bqrl.logs.estimate import BY_STAGE, POOLED, Estimate
+from bqrl.logs.estimate import BY_STAGE, MODEL, POOLED, Estimate
 from bqrl.logs.known_model import from_model
 from bqrl.logs.read import read_columns
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import check_mdp
-
-MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
 
 
 def fit(
@@ -217,8 +215,11 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
         found.append(
             "the log shows every state that can occur" if states else "only the listed transitions are possible"
         )
-        if states and log.H > 1 and not (log.absorbing.any() or np.any(log.next_state == ENDED)):
-            found.append(f"no episode ends before step {log.H}")
+        if states and not (log.absorbing.any() or np.any(log.next_state == ENDED)):
+            if declared.reward_by is None:  # an end at the last step may have a reward of its own
+                found.append("no step ends an episode")
+            elif log.H > 1:
+                found.append(f"no episode ends before step {log.H}")
         if declared.reward_by is None:
             found.append("the reward is determined by the transition")
     if declared.reward_by is not None:
