@@ -1,5 +1,6 @@
 import csv
 import gzip
+import html
 import re
 
 import numpy as np
@@ -60,6 +61,9 @@ def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
     assert (code, err) == (0, "")
     page = (out / PAGE).read_text()
     assert "With 95 % confidence" in page
+    assumed = "every episode starts in state 'well'"  # first states that the log does not show are not allowed for
+    assert assumed in " ".join(text.split())
+    assert assumed in html.unescape(page)
     assert "what to do in each situation that can be met; stages count from 1" in page
 
 
@@ -158,3 +162,23 @@ def test_the_sentences_do_not_speak_python(cli, log, tmp_path):
 
 def test_the_level_is_checked_before_the_log_is_read(cli):
     assert_refused(cli("fit", "absent.csv", "--tau", "nan"), "tau must be a number in (0, 1), got nan (--tau)")
+
+
+def test_the_start_may_be_a_law(cli, tmp_path):
+    """Only one state was once accepted, in contrast to the library and to `bqrl solve`."""
+    rng, path = np.random.default_rng(0), tmp_path / "log.csv"
+    rows = [(i, rng.choice(["Well", "Sick"], p=[0.8, 0.2]), "wait") for i in range(500)]
+    path.write_text(
+        "episode,state,action,reward\n" + "\n".join(f"{i},{s},{a},{2 if s == 'Well' else 1}" for i, s, a in rows)
+    )
+    options = (path, "--tau", 0.3, "--reward-range", "0,2", "--json")
+    content = strict(cli("fit", *options, "--start", "Well=0.8, Sick=0.2")[1])
+    estimate = bqrl.fit(path, reward_range=(0, 2), start={"Well": 0.8, "Sick": 0.2})
+    assert content["policies"][2]["value"] == estimate.solve(0.3).value == 2.0
+    assert "the given law of the first state is right" in content["assumptions"]
+    assert content["settings"]["start"] == "Well=0.8, Sick=0.2"
+    assert strict(cli("fit", *options, "--start", "Sick")[1])["policies"][2]["value"] == 1.0
+    assert_refused(
+        cli("fit", *options, "--start", "Well=0.8,Sick=0.1"),
+        "that sums to 1, got {'Sick': 0.1, 'Well': 0.8} (a law: --start Well=0.8,Sick=0.2)",
+    )

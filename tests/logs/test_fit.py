@@ -1,5 +1,7 @@
 """Arguments of `fit`, what a sentence rests on, and what declarations add."""
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 from logged_problems import coin, simulated, two_steps
@@ -57,6 +59,10 @@ def test_support_states_names_early_ends_as_excluded():
     seen = fit(ended, reward_range=(1, 2), support="states", reward_by="state-action")
     assert seen.solve(0.05).value == 1.0
     assert not any(text.startswith("no episode ends") for text in seen.assumptions)
+    assert (
+        "no step ends an episode"
+        in fit(log | {"next_state": ["a"] * 30}, reward_range=(1, 2), support="states").assumptions
+    )
 
 
 def test_gains_are_the_promises_of_refits():
@@ -72,6 +78,21 @@ def test_gains_are_the_promises_of_refits():
         assert gain["without"] == without
         assert gain["value"] == estimate.solve(0.1).value
     assert fit(log, reward_range=bounds).gains(0.1) == []
+
+
+def test_gains_say_why_a_declaration_lowers_the_promise():
+    """Each row has two outcomes; `support="states"` allows 40, and radii grow with their number."""
+    rng, steps = np.random.default_rng(0), []
+    for episode in range(4000):
+        first = int(rng.integers(40))
+        steps += [(episode, f"s{first}", f"s{(first + int(rng.integers(2))) % 40}")]
+    log = dict(zip(("episode", "state", "next_state"), zip(*steps, strict=True), strict=True))
+    log |= {"action": ["go"] * 4000, "reward": [float(s != t) for _, s, t in steps]}
+    start = {f"s{i}": 1 / 40 for i in range(40)}
+    gains = fit(log, reward_range=(0, 1), support="states", start=start).gains(0.88)
+    support = next(gain for gain in gains if gain["declaration"] == "support")
+    assert support["without"] > support["value"]
+    assert support["note"] == "it allows more outcomes than the log shows, and radii grow with their number"
 
 
 def test_gains_say_why_a_declaration_cannot_be_dropped():
@@ -108,3 +129,21 @@ def test_episodes_of_different_lengths_rest_on_a_longest_one():
     log = {"episode": [0, 1, 1, 2, 2, 2], "state": ["on"] * 6, "action": ["go"] * 6, "reward": [-1.0] * 6}
     estimate = fit(log, stationary=True, reward_range=(-1, 0))
     assert "episodes with fewer than 3 steps are complete, and none is longer" in estimate.assumptions
+
+
+def test_declarations_may_be_iterators_and_may_change_afterwards():
+    """A generator was once exhausted when the gains fitted the log again, and a changed list changed the gains."""
+    log = two_steps()
+    known = [["t", "new", "s", 1.0, 1.0]]
+    support = [(s, a, u) for s, u in (("s", "t"), ("t", "s")) for a in ("old", "new")]
+    start = {"s": 1.0}
+    options = {"stationary": True, "reward_by": "state-action"}
+    expected = fit(log, known=known, support=support, start=start, **options).gains(0.1)
+    lazy = fit(log, known=iter(known), support=(row for row in support), start=MappingProxyType(start), **options)
+    changed = [list(row) for row in known]
+    later = fit(log, known=changed, support=support, start=start, **options)
+    changed[0][3] = 0.5
+    start["t"] = 1.0
+    support.clear()
+    assert lazy.gains(0.1) == later.gains(0.1) == expected
+    assert [gain["note"] for gain in expected] == [""] * 5

@@ -128,6 +128,31 @@ def test_a_missing_log_is_said_in_one_line(tmp_path):
             read_columns(tmp_path / name)
 
 
+def test_plural_headers_of_datasets_for_reinforcement_learning():
+    """d3rlpy and Minari name their columns so; they once had to be mapped one by one."""
+    plural = {"episode": [1, 1, 2], "observations": "aba", "actions": "xyx", "rewards": [0, 1, 2]}
+    for end in ("terminals", "terminations", "dones"):
+        found = read_columns(plural | {end: [False, True, True], "next_observations": "bbb"})
+        assert found.headers | {"next_state": "next_observations", "end": end} == found.headers
+    assert found.codes["state"].labels == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (
+            {"episode": [1], "state_0": ["a"], "state_1": ["b"], "action_0": ["x"], "reward_0": [1.0]},
+            "expected one column state, got 'state_0' and 'state_1'; reshape the table to one row per step",
+        ),
+        (["one.csv", "two.csv"], "got list; concatenate the parts, with different episodes in each"),
+    ],
+)
+def test_wide_tables_and_several_files_name_the_remedy(log, words):
+    """They once said "map state to 'state_1'" and "name the columns"."""
+    with pytest.raises((ValueError, TypeError), match=words):
+        read_columns(log)
+
+
 def test_labels_may_be_lists_and_rewards_may_not():
     log = {"episode": [1, 2], "state": np.array([[0, 1], [0, 2]]), "action": [["x"], ["x"]], "reward": [0.0, 1.0]}
     assert read_columns(log).codes["state"].labels == ["[0, 1]", "[0, 2]"]

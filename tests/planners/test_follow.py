@@ -187,7 +187,9 @@ def table_shares(mdp, policy):
 @pytest.mark.parametrize("options", [{}, {"points": 40}, {"beta": 0.1}])
 @pytest.mark.parametrize(("planned", "played"), [(1.0, 0.5), (0.5, 1.0), (0.9, 0.5)])
 def test_a_policy_planned_with_another_discount_is_evaluated_as_it_acts(planned, played, options):
-    for seed in range(12):
+    if planned < 1.0 and "beta" in options:  # there is no lattice
+        options = options | {"points": 100}
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         P, R = rng.dirichlet(np.ones(2), (2, 2)), rng.integers(0, 4, (2, 2, 2)).astype(float)
         mdp = bqrl.MDP(P, R, horizon=4, discount=planned)

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,8 +13,9 @@ from bqrl import MDP, evaluate, simulate, solve
 from bqrl.errors import ArgumentError
 from bqrl.mdp.build import from_columns
 from bqrl.mdp.find_grid import lattice
+from bqrl.planners.follow import sums_on
 from bqrl.planners.sweep import ROBUST, sweep
-from bqrl.planners.uncertain import half_radius, robust_value
+from bqrl.planners.uncertain import _lowest_over_widths, _worst_costs, half_radius, robust_value
 
 LEVELS = st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9])
 
@@ -136,6 +139,40 @@ def test_robust_evaluation_without_a_ball_is_the_exact_value():
     plan = solve(mdp, 0.1, beta=0.03)
     value = robust_value(mdp, plan.policy, 0.1, 0.03, np.zeros((10, 52)))
     assert value == pytest.approx(plan.value, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_few_widths_give_the_lowest_bound_over_all_widths(seed):
+    """Every width was once evaluated, which took minutes on fine lattices."""
+    rng = np.random.default_rng(seed)
+    mdp = MDP(rng.dirichlet(np.ones(3), (3, 2)), rng.integers(0, 30, (3, 2, 3)), horizon=3)
+    tau, beta = 0.3, float(rng.choice([0.05, 0.2, 0.3]))
+    half, columns = half_radius(mdp, 0.2), lattice(mdp)
+    policy, sums = solve(mdp, tau).policy, sums_on(mdp, columns)
+    for z in rng.integers(1, columns.size[0], 4).tolist():
+        target, widths = float(columns.points(0)[z]), np.arange(z + 1) * columns.step
+        worst = _worst_costs(mdp, policy, half, None, sums, target, widths)
+        every = target + ((tau - beta) * widths - worst).min() / beta
+        args = (mdp, policy, tau, beta, half, None, sums, target, z, columns.step)
+        assert _lowest_over_widths(*args, -np.inf) == pytest.approx(every, abs=1e-9)
+        assert every - 1e-9 <= _lowest_over_widths(*args, every + 1.0) <= every + 1.0
+
+
+@pytest.mark.parametrize("beta", [0.1, 0.3])
+def test_a_robust_buffered_plan_without_a_lattice_is_guaranteed_by_rounding_down(beta):
+    """Problems with a discount were once refused, and fine lattices took minutes."""
+    rng = np.random.default_rng(1)
+    mdp = MDP(rng.dirichlet(np.ones(3), (3, 2)), rng.random((3, 2)), horizon=4, discount=0.9)
+    assert lattice(mdp) is None
+    plan = solve(mdp, 0.3, beta=beta, radius=0.1, attitude="robust", points=80)
+    assert not plan.exact
+    assert re.search(r"rounded down to \d+ points, by at most", plan.notes[1])
+    assert solve(mdp, 0.3 - beta + 1e-9, radius=0.1, attitude="robust").value - 0.05 < plan.value < plan.upper
+    for kernel in kernels_of_the_ball(mdp, 0.1, rng, 12):
+        assert evaluate(kernel, plan.policy).buffered_quantile(0.3, beta) >= plan.value - 1e-9
+    undiscounted = mdp.replace(discount=1.0)
+    fine, rough = (solve(undiscounted, 0.3, beta=beta, radius=0.1, attitude="robust", points=n) for n in (150, 50))
+    assert rough.value == pytest.approx(fine.value, abs=4 * 4 / 50)  # four stages, returns of at most 4
 
 
 def test_a_discounted_problem_is_guaranteed_by_rounding_down():

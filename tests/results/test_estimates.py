@@ -77,8 +77,9 @@ def test_the_interval_of_the_logging_policy_has_a_level_and_a_method(estimate):
     assert " ".join(result.charts["promise"]["title"]["subtitle"]).endswith(f"Line: {said}")
 
 
-def test_with_a_buffer_the_logging_policy_has_no_interval_and_none_is_claimed(estimate):
+def test_with_a_buffer_the_logging_policy_has_no_interval_and_none_is_claimed():
     # Once a line of infinite length was called its confidence interval.
+    estimate = fit(coin(60, 40), reward_range=(0, 1))
     plan = estimate.solve(0.4, 0.2)
     content = fit_document(estimate, plan)
     logged = content["policies"][0]
@@ -110,6 +111,20 @@ def test_the_reason_is_a_sentence_of_the_result():
         str(line).startswith("No useful promise is possible: action 'a' in state 's'") for line in result.sentences
     )
     assert "gains" not in result.tables
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.1])
+def test_a_promise_on_a_rounded_grid_says_so(beta):
+    """With a buffer it was once refused, without one nothing was said."""
+    rng = np.random.default_rng(0)
+    log = {"episode": np.repeat(range(40), 6), "state": ["s"] * 240, "action": ["a"] * 240}
+    estimate = fit(log | {"reward": rng.integers(0, 12, 240) / 11}, reward_range=(0, 1), stationary=True, discount=0.9)
+    plan = estimate.solve(0.3, beta)
+    assert not plan.exact
+    result = fit_result(fit_document(estimate, plan), Words(title="x"), {}, estimate, plan, draw=False)
+    said = [str(line) for line in result.sentences if str(line).startswith("Promise: returns are rounded down to ")]
+    assert len(said) == 1
+    assert re.search(r"to \d+ points, by at most [-e.\d]+\.$", said[0])
 
 
 def test_gains_in_words():

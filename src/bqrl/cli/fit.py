@@ -12,6 +12,7 @@ from bqrl.checks import number
 from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import COLUMN_NAMES, SharedOptions
 from bqrl.logs.fit import fit
+from bqrl.mdp.files.csv import parse_start
 from bqrl.planners.plan import check_levels
 from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.result import check_folder
@@ -32,7 +33,7 @@ class Fit(SharedOptions):
     columns: Annotated[str | None, Option(help=COLUMN_NAMES)] = None
     stationary: Annotated[bool, Option("--stationary", help="Kernel and rewards are the same at every stage.")] = False
     horizon: Annotated[int | None, Option(help="Number of stages; by default those of the longest episode.")] = None
-    start: Annotated[str | None, Option(help="First state by its id or name, if it is known.")] = None
+    start: Annotated[str | None, Option(help="First state by its id or name, or a law: Well=0.8,Sick=0.2.")] = None
     reward_range: Annotated[str | None, Option(help="Lowest and highest possible reward of one step: LO,HI.")] = None
     reward_by: Annotated[str | None, Option(help="state-action: the reward depends on these two alone.")] = None
     support: Annotated[str | None, Option(help="states: the log shows every state that can occur.")] = None
@@ -46,7 +47,8 @@ class Fit(SharedOptions):
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}
         asked["discount"] = 1.0 if self.factor is None else self.factor
-        estimate = fit(self.log, self.confidence, **asked)
+        start = None if self.start is None else parse_start(self.start)
+        estimate = fit(self.log, self.confidence, **asked | {"start": start})
         promise = estimate.solve(*levels)
         settings = {"log": str(self.log), "tau": self.tau, "beta": self.beta, "confidence": self.confidence, **asked}
         result = fit_result(estimate, promise, words, settings, draw=self.out is not None)

@@ -34,6 +34,11 @@ from bqrl.planners.solve import solve
 # Assumptions that mention stages; {} is what a stage is called.
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
 POOLED = "their law is the same in every {}"
+MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
+LOWERS = (
+    "the promise is higher without it",
+    "it allows more outcomes than the log shows, and radii grow with their number",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -313,8 +318,9 @@ class Estimate(StoredEstimate, Charted):
         -------
         list of dict
             `declaration`; `without` and `value`, the promise without it and with it; and `note`, the reason if the log
-            cannot be fitted without it (`without` is then None). The list is empty if nothing was declared, and for an
-            estimate from a file.
+            cannot be fitted without it (`without` is then None) or if the promise is higher without it. The list is empty
+            if nothing was declared, and for an estimate from a file. Each promise holds with the stated confidence; the
+            higher one of two need not, so choose the declarations before you see the promises.
         """
         tau, beta = check_levels(tau, beta)
         value = self.solve(tau, beta).value if self.refits else math.nan
@@ -325,6 +331,8 @@ class Estimate(StoredEstimate, Charted):
             except (ArgumentError, FileFormatError) as fault:
                 missing = isinstance(fault, ArgumentError) and fault.value is None
                 without, note = None, f"it requires {fault.name}" if missing else str(fault)
+            if without is not None and without > value:
+                note = LOWERS[name in ("support", MODEL)]
             found.append({"declaration": name, "without": without, "value": value, "note": note})
         return found
 

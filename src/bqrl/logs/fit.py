@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,13 +12,11 @@ import numpy as np
 from bqrl.checks import choice, flag, number, wrong, wrong_type
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import ENDED, Episodes, order_episodes
-from bqrl.logs.estimate import BY_STAGE, POOLED, Estimate
+from bqrl.logs.estimate import BY_STAGE, MODEL, POOLED, Estimate
 from bqrl.logs.known_model import from_model
 from bqrl.logs.read import read_columns
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import check_mdp
-
-MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
 
 
 def fit(
@@ -92,8 +90,8 @@ def fit(
         choice(support, "support", ("states",))
     steps = order_episodes(read_columns(log, columns), _horizon(horizon, model), ends)
     declared = Declared(
-        start=start, stationary=stationary, model=model, known=known, support=support, reward_range=_range(reward_range),
-        reward_by=reward_by,
+        start=dict(start) if isinstance(start, Mapping) else start, stationary=stationary, model=model,
+        known=_copied(known), support=_copied(support), reward_range=_range(reward_range), reward_by=reward_by,
     )  # fmt: skip
     if model is not None:
         _check_model(declared, discount)
@@ -150,6 +148,13 @@ def _refitted(steps: Episodes, confidence: float, discount: float, declared: Dec
     return _estimated(steps, confidence, discount, replace(declared, **changes))
 
 
+def _copied(given: Any) -> Any:
+    """The items of a list or iterator as a new list, which serves every refit; anything else as it is."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        return given
+    return [tuple(item) if isinstance(item, list) else item for item in given]
+
+
 def _horizon(horizon: int | None, model: MDP | None) -> int | None:
     return model.H if horizon is None and isinstance(model, MDP) else horizon
 
@@ -192,7 +197,8 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
     if declared.model is not None:
         found.append("the given model has the right outcomes, rewards and first state")
     elif declared.start is not None:
-        found.append("the given first state is right")
+        law = "law of the " if isinstance(declared.start, dict) and len(declared.start) > 1 else ""
+        found.append(f"the given {law}first state is right")
     elif np.unique(log.first_states).size == 1:
         found.append(f"every episode starts in state {log.states[int(log.first_states[0])]!r}")
     else:
@@ -209,8 +215,11 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
         found.append(
             "the log shows every state that can occur" if states else "only the listed transitions are possible"
         )
-        if states and log.H > 1 and not (log.absorbing.any() or np.any(log.next_state == ENDED)):
-            found.append(f"no episode ends before step {log.H}")
+        if states and not (log.absorbing.any() or np.any(log.next_state == ENDED)):
+            if declared.reward_by is None:  # an end at the last step may have a reward of its own
+                found.append("no step ends an episode")
+            elif log.H > 1:
+                found.append(f"no episode ends before step {log.H}")
         if declared.reward_by is None:
             found.append("the reward is determined by the transition")
     if declared.reward_by is not None:

@@ -44,12 +44,22 @@ REQUIRED = ("episode", "state", "action", "reward")
 SYNONYMS = {
     "episode": ("ep", "episodeid", "trajectory", "trial", "run"),
     "stage": ("h", "t", "step", "time", "stageid", "timestep", "stepid"),
-    "state": ("s", "from", "obs", "observation", "currentstate"),
-    "action": ("a", "decision", "choice"),
-    "reward": ("r", "payoff"),
-    "next_state": ("s'", "snext", "next", "to", "nextobs", "nextobservation", "newstate"),
+    "state": ("s", "from", "obs", "observation", "currentstate", "states", "observations"),
+    "action": ("a", "decision", "choice", "actions"),
+    "reward": ("r", "payoff", "rewards"),
+    "next_state": (
+        "s'",
+        "snext",
+        "next",
+        "to",
+        "nextobs",
+        "nextobservation",
+        "newstate",
+        "nextstates",
+        "nextobservations",
+    ),
     "event": ("e", "noise"),
-    "end": ("done", "terminal", "terminated", "ended"),
+    "end": ("done", "terminal", "terminated", "ended", "dones", "terminals", "terminations"),
 }
 CUT_OFF = ("truncated", "truncation", "timeout")  # columns that say half of what `end` says
 MISSING = "NA N/A #N/A <NA> NaN nan NaT None none null NULL".split()  # as programs write no next_state
@@ -236,6 +246,8 @@ def _source(log: Any) -> Source:
     if is_frame(log):
         return _table(log, "log")
     rule, remedy = "be a file, a frame or a dict of arrays", f"name the columns {', '.join(REQUIRED)}"
+    if isinstance(log, (list, tuple)) and any(isinstance(part, (str, Path)) or is_frame(part) for part in log):
+        remedy = "concatenate the parts, with different episodes in each"
     raise wrong_type("log", log, rule, type(log).__name__, remedy=remedy)
 
 
@@ -320,6 +332,10 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
             place[role] = min(fits, key=lambda i: names.index(plain(source.header[i])))
         elif role in REQUIRED:
             left = [name for i, name in enumerate(source.header) if i not in place.values()]
+            numbered = [name for name in left if re.fullmatch(rf"{role}\d+", plain(name))]
+            if len(numbered) > 1:
+                got = f"got {shown(numbered[0])} and {shown(numbered[1])}; reshape the table to one row per step"
+                raise source.error(None, f"expected one column {role}, {got}", numbered[0])
             close = get_close_matches(role, left, 1)
             got = (
                 f"got {', '.join(source.header)}; map {role} to {shown(close[0]) if close else 'a header'} with columns"

@@ -146,32 +146,45 @@ def follow(rows, moves, action, value_next, value):
             value[s, c] = total
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True)
 def robust_stage(rows, ball, gain, action, column, value_next, value):
     """Worst expected cost of a fixed policy over the l1 ball: value[s, g, :] from value_next[s', g + gain, :].
 
     g runs over the sums collected so far; sums that cannot occur in a state are clipped and have no effect.
     """
+    for s in range(value.shape[0]):
+        _robust_state(s, rows, ball, gain, action, column, value_next, value)
+
+
+@njit(cache=True, parallel=True)
+def robust_stage_threads(rows, ball, gain, action, column, value_next, value):
+    """Do `robust_stage` over threads."""
+    for s in prange(value.shape[0]):
+        _robust_state(s, rows, ball, gain, action, column, value_next, value)
+
+
+@njit(cache=True)
+def _robust_state(s, rows, ball, gain, action, column, value_next, value):
+    """Fill value[s] of `robust_stage`."""
     S, n, widths = value.shape
     A = (rows.start.size - 1) // S
-    for s in prange(S):
-        for g in range(n):
-            q = s * A + action[s, column[g]]
-            begin, end = rows.start[q], rows.start[q + 1]
-            k = ball_end(q, rows, ball) - begin
-            order, values = np.arange(k), np.empty(k)
-            value[s, g] = 0.0
-            if end == begin:
-                continue
-            for d in range(widths):
-                for j in range(k):
-                    i = begin + j
-                    place = min(max(g + gain[i], 0), value_next.shape[1] - 1)
-                    values[j] = value_next[rows.successor[i], place, d]
-                sorted_by_value(order, values, -1.0)
-                worst = l1_expectation(order, values, rows.probability[begin : begin + k], ball.half[q])
-                if begin + k < end:
-                    place = min(max(g + gain[end - 1], 0), value_next.shape[1] - 1)
-                    lost = value_next[rows.successor[end - 1], place, d]
-                    worst += ball.missing[q] * max(lost - values[order[0]], 0.0)
-                value[s, g, d] = worst
+    for g in range(n):
+        q = s * A + action[s, column[g]]
+        begin, end = rows.start[q], rows.start[q + 1]
+        k = ball_end(q, rows, ball) - begin
+        order, values = np.arange(k), np.empty(k)
+        value[s, g] = 0.0
+        if end == begin:
+            continue
+        for d in range(widths):
+            for j in range(k):
+                i = begin + j
+                place = min(max(g + gain[i], 0), value_next.shape[1] - 1)
+                values[j] = value_next[rows.successor[i], place, d]
+            sorted_by_value(order, values, -1.0)
+            worst = l1_expectation(order, values, rows.probability[begin : begin + k], ball.half[q])
+            if begin + k < end:
+                place = min(max(g + gain[end - 1], 0), value_next.shape[1] - 1)
+                lost = value_next[rows.successor[end - 1], place, d]
+                worst += ball.missing[q] * max(lost - values[order[0]], 0.0)
+            value[s, g, d] = worst

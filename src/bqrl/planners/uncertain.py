@@ -15,6 +15,7 @@ robustly, with a separate worst kernel for every target z and width:
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,21 +28,35 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import TargetPolicy
-from bqrl.mdp.sums import Sums
-from bqrl.planners.ball_loops import follow, improve_rows, push_needs, robust_stage
+from bqrl.mdp.policy import Policy, TargetPolicy
+from bqrl.mdp.sums import Sums, sums_of
+from bqrl.planners.ball_loops import follow, improve_rows, push_needs, robust_stage, robust_stage_threads
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.expected import settled
 from bqrl.planners.follow import sums_on
 from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
-from bqrl.planners.sweep import NO_ORDER, NO_TABLE, NONE_MISSING, OPTIMISTIC, ROBUST, SHORTFALL, rounding_error, sweep
+from bqrl.planners.sweep import (
+    NO_ORDER,
+    NO_TABLE,
+    NONE_MISSING,
+    OPTIMISTIC,
+    ROBUST,
+    SHORTFALL,
+    THREADS_FROM,
+    rounding_error,
+    sweep,
+)
 from bqrl.planners.target import MAX_BYTES, best_column, check_memory, curve_over, exact_grid, plan_target
 from bqrl.planners.widths import WidthSearch, best_deterministic, clipped
 
 ASCENT_ROUNDS = 8
 ASCENT_WORK = 5_000_000  # stored outcomes of the stage-wise kernel above which the ascent is skipped
-ROBUST_WORK = 20_000_000_000  # elementary steps of one robust evaluation
+ROBUST_WORK = 20_000_000_000  # elementary steps of the robust evaluation of one target
+ROBUST_POINTS = 1000  # of a grid that rounds, for robust plans with a buffer
+LATTICE_WORK = 200_000  # elementary steps per target and width up to which such plans use a lattice of more points
+FIRST_WIDTHS = 16  # evaluated per target, about
+ALL_TARGETS = 40  # points of a grid on which robust evaluation tries every target
 
 
 def check_radius(mdp: MDP, radius: Any) -> FloatArray:
@@ -86,17 +101,18 @@ def plan_uncertain(
         missing = np.where(half > 0.0, np.reshape(missing, (mdp.H, -1)), 0.0)
     if beta == 0.0:
         return _point(mdp, tau, half, missing, attitude, points, max_bytes)
-    columns = lattice(mdp)
-    if columns is None or points is not None:
+    if attitude == "robust":
+        columns = _robust_grid(mdp, points, max_bytes // 2)
+        return _robust_buffered(mdp, tau, beta, half, missing, columns, points or ROBUST_POINTS)
+    exact = lattice(mdp)
+    if exact is None or points is not None:
         got = "a problem without one" if points is None else f"points={points}"
         text = (
-            f"a buffered quantile over a ball requires returns on a lattice, got {got}; use beta=0 or round the rewards"
+            f"an optimistic buffered quantile requires returns on a lattice, got {got}; use beta=0 or round the rewards"
         )
         raise GridError(text, name="beta")
-    check_memory(mdp, columns, max_bytes // 2)
-    if attitude == "optimistic":
-        return _optimistic_buffered(mdp, tau, beta, half, columns)
-    return _robust_buffered(mdp, tau, beta, half, missing, columns)
+    check_memory(mdp, exact, max_bytes // 2)
+    return _optimistic_buffered(mdp, tau, beta, half, exact)
 
 
 def _point(
@@ -134,10 +150,16 @@ def _point(
         curve = curve_over(mdp, points=points, max_bytes=max_bytes, half=np.zeros_like(half))
         value, upper = target, max(target, curve.upper(tau))
         notes.insert(0, f"at least {value:.6g} with probability above {1 - tau:g} under every kernel in the ball")
+        notes += [] if columns.exact else [_rounding(columns)]
     return Plan(
         tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
         nominal=nominal, certain=certain, exact=columns.exact, attitude=attitude, notes=tuple(notes), details=details,
     )  # fmt: skip
+
+
+def _rounding(columns: Grid) -> str:
+    """Return the note of a robust plan on a grid that rounds."""
+    return f"returns are rounded down to {columns.size[0]} points, by at most {columns.error:.3g}"
 
 
 def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
@@ -170,36 +192,64 @@ def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, co
     )  # fmt: skip
 
 
+def _robust_grid(mdp: MDP, points: int | None, max_bytes: float) -> Lattice:
+    """Return the lattice of the returns or, if there is none or robust evaluation on it takes long, a grid that rounds down."""
+    columns = lattice(mdp) if points is None else None
+    if columns is not None and (columns.size[0] <= ROBUST_POINTS or _work(mdp, sums_on(mdp, columns)) <= LATTICE_WORK):
+        check_memory(mdp, columns, max_bytes)
+        return columns
+    columns = rounded(mdp, points or ROBUST_POINTS)
+    check_memory(mdp, columns, max_bytes)
+    return columns
+
+
 def _robust_buffered(
-    mdp: MDP, tau: float, beta: float, half: FloatArray, missing: FloatArray | None, columns: Lattice
+    mdp: MDP, tau: float, beta: float, half: FloatArray, missing: FloatArray | None, columns: Lattice, points: int
 ) -> Plan:
-    """Return the best of several policies by robust evaluation."""
-    nominal = plan_buffered(mdp, tau, beta)
+    """Return the best of several policies by robust evaluation; `points` is the size of a grid that rounds."""
+    targets = columns.points(0)
+    plain, upper = _nominal(mdp, tau, beta, columns, points)
     done = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
-    targets, short = columns.points(0), np.maximum.accumulate(done.root[:-1])
+    short = np.maximum.accumulate(done.root[:-1])
     picked = {_best_target(short, level, 0.0)[0] for level in np.linspace(tau - beta, tau, 4)[1:]}
     # A target missed with probability below tau - beta is a lower bound on every quantile in the average.
     safe = int(np.flatnonzero((short == 0.0) | (short + rounding_error(mdp, ball=True) < tau - beta))[-1])
-    tried = sorted(picked | {safe})
-    candidates = [done.policy(float(targets[i])) for i in tried]
-    if isinstance(nominal.policy, TargetPolicy):
-        candidates.append(nominal.policy)
+    candidates = [done.policy(float(targets[i])) for i in (safe, *sorted(picked - {safe}))]
+    if isinstance(plain, TargetPolicy):
+        candidates.append(plain)
     search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=ROBUST)
     _, column, width = search.upper()
     candidates.append(best_deterministic(search, column, width)[0])
     error = _error(mdp, columns, beta)
-    scores = [robust_value(mdp, policy, tau, beta, half, missing) - error for policy in candidates]
-    scores[tried.index(safe)] = max(scores[tried.index(safe)], float(targets[safe]))
-    policy = candidates[int(np.argmax(scores))]
-    law = evaluate(mdp, policy)
+    policy, value = candidates[0], float(targets[safe])
+    ceiling = float(targets[max(picked)])  # no policy guarantees a higher quantile, nor a higher average of lower ones
+    for candidate in candidates if value < ceiling else ():
+        score = robust_value(mdp, candidate, tau, beta, half, missing, above=value + error) - error
+        if score > value:
+            policy, value = candidate, score
+    law, law_upper = law_bracket(mdp, policy)
     own = law.buffered_quantile(tau, beta)
-    value = min(float(max(scores)), own)  # the nominal kernel is in the ball
-    note = f"at least {value:.6g} under every kernel in the ball, by robust evaluation of this policy"
+    value = min(value, own)  # the nominal kernel is in the ball
+    notes = [f"at least {value:.6g} under every kernel in the ball, by robust evaluation of this policy"]
+    if not columns.exact:
+        notes.append(_rounding(columns))
     return Plan(
-        tau=tau, beta=beta, planner="target", policy=policy, law=law, value=value,
-        upper=value if nominal.upper is None else max(value, nominal.upper), nominal=own,
-        certain=error <= GAP_TOL * size_of(targets), exact=True, attitude="robust", notes=(note,),
+        tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
+        upper=max(value, upper), nominal=own, certain=error <= GAP_TOL * size_of(targets), exact=columns.exact,
+        attitude="robust", notes=tuple(notes),
     )  # fmt: skip
+
+
+def _nominal(mdp: MDP, tau: float, beta: float, columns: Lattice, points: int) -> tuple[Policy, float]:
+    """Return the policy for the nominal kernel and an upper bound on its optimum; `points` is the size of a grid that rounds."""
+    if columns.exact:
+        plan = plan_buffered(mdp, tau, beta)
+        return plan.policy, plan.value if plan.upper is None else plan.upper
+    above = rounded(mdp, points, up=True)
+    bound = WidthSearch(mdp=mdp, grid=above, tau=tau, beta=beta).upper()[0]
+    search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta)
+    _, column, width = search.upper()
+    return best_deterministic(search, column, width)[0], bound + _error(mdp, above, beta)
 
 
 def _error(mdp: MDP, columns: Grid, beta: float) -> float:
@@ -208,32 +258,82 @@ def _error(mdp: MDP, columns: Grid, beta: float) -> float:
 
 
 def robust_value(
-    mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray, missing: FloatArray | None = None
-) -> float:
-    """Return L(pi), a lower bound on the buffered quantile of a fixed policy under every kernel in the ball."""
-    columns = lattice(mdp)
-    if columns is None:
-        text = "robust evaluation of a buffered quantile requires returns on a lattice, got a problem without one; use beta=0"
-        raise GridError(text, name="beta")
+    mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray, missing: FloatArray | None = None,
+    above: float = -np.inf,
+) -> float:  # fmt: skip
+    """Return L(pi), a lower bound on the buffered quantile of a fixed policy under every kernel in the ball.
+
+    Any set of targets z gives a bound: all of them are tried on small grids, else those of a search with ever smaller
+    strides, without targets that the slope of the bound excludes. The result is proven if it exceeds `above`; bounds that do
+    not are not computed to the end.
+    """
+    columns = policy.grid
+    if not isinstance(columns, Lattice):
+        text = (
+            "robust evaluation of a buffered quantile requires a policy on a uniform grid, got one on a set of returns"
+        )
+        raise GridError(f"{text}; use beta=0", name="beta")
     targets = columns.points(0)
-    sums = sums_on(mdp, columns)
-    work = sum(int(mdp.stage(h).successor.size) * sums.count(h) for h in range(mdp.H)) * targets.size
+    sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)
+    work = _work(mdp, sums) * FIRST_WIDTHS
     if work > ROBUST_WORK:
         raise SizeError(
             f"robust evaluation must stay within {ROBUST_WORK:.0e} steps per target, got {work:.1e}; use beta=0, which needs "
             "one sweep, or coarser rewards", needed=work, limit=ROBUST_WORK, name="beta",
         )  # fmt: skip
-    middle = int(columns.column(0, policy.target))
-    spread = targets.size if targets.size <= 40 else 12
-    near = range(max(0, middle - spread), min(targets.size, middle + spread + 1))
-    best = -np.inf
-    for z in sorted(near, key=lambda z: abs(z - middle)):
-        target = float(targets[z])
-        if target > best:  # the bound at a target is at most the target
-            widths = np.arange(z + 1.0) * columns.step
-            worst = _worst_costs(mdp, policy, half, missing, sums, target, widths)
-            best = max(best, float((tau * target - (tau - beta) * (target - widths) - worst).min() / beta))
-    return best
+    best, tried = above, {0: float(targets[0])}  # the bound at the lowest target is that target
+    few, centre = targets.size <= ALL_TARGETS, int(columns.column(0, policy.target))
+    reach, stride, last = (targets.size, 1, 1) if few else (3, targets.size // 16, 1 + targets.size // ROBUST_POINTS)
+    rise, fall = tau / beta, (1.0 - tau) / beta  # of the bound between targets, at most
+    while True:
+        near = {centre + k * stride for k in range(-reach, reach + 1)} & set(range(targets.size)) - tried.keys()
+        for z in sorted(near, key=lambda z: (abs(z - centre), z)):
+            left = targets[z] - targets[list(tried)]
+            highest = min(targets[z], np.min([*tried.values()] + np.where(left > 0.0, rise, -fall) * left))
+            if highest > best:
+                tried[z] = _lowest_over_widths(
+                    mdp, policy, tau, beta, half, missing, sums, float(targets[z]), z, columns.step, best
+                )
+                best = max(best, tried[z])
+        centre = max(tried, key=lambda z: tried[z])
+        if stride <= last:
+            return best if best > above else float(targets[0])
+        stride = max(last, stride // 4)
+
+
+def _lowest_over_widths(
+    mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray, missing: FloatArray | None, sums: Sums,
+    target: float, longest: int, step: float, above: float,
+) -> float:  # fmt: skip
+    """Return the least F(z, d) over the widths d = 0, 1, ..., `longest` steps, or some F(z, d) that does not exceed `above`.
+
+    The greatest expected cost E(d) over the ball never falls with d, and E(d) / d never rises, because both hold for each
+    kernel. Between widths i < j thus E(d) <= min(E(j), E(i) d / i), which excludes most widths without an evaluation.
+    """
+    slope, worst = (tau - beta) * step, {0: 0.0}
+    wanted = sorted({2**k for k in range(longest.bit_length())} | {longest} - {0})
+    while True:
+        if wanted:
+            widths = np.array(wanted)
+            worst |= zip(
+                wanted, _worst_costs(mdp, policy, half, missing, sums, target, widths * step).tolist(), strict=True
+            )
+        lowest = min(slope * d - cost for d, cost in worst.items())
+        bound = target + lowest / beta
+        if bound <= above:
+            return bound
+        wanted = []
+        for i, j in pairwise(sorted(worst)):
+            turn = j if worst[i] == 0.0 else min(float(j), i * worst[j] / worst[i])  # where both bounds on E(d) meet
+            if j - i > 1 and min(slope * i - worst[i], slope * turn - worst[j]) < lowest:
+                wanted += sorted({min(max(round(turn), i + 1), j - 1), (i + j) // 2})
+        if not wanted:
+            return bound
+
+
+def _work(mdp: MDP, sums: Sums) -> int:
+    """Return the elementary steps of one robust evaluation for one target and width."""
+    return sum(int(mdp.stage(h).successor.size) * sums.count(h) for h in range(mdp.H))
 
 
 def _worst_costs(
@@ -250,7 +350,9 @@ def _worst_costs(
         rows = Rows(stage.row_start, stage.successor, stage.probability)
         lost = NONE_MISSING if missing is None else missing[h]
         ball = Ball(half=half[h], sense=ROBUST, order=NO_ORDER, values=NO_TABLE, missing=lost)
-        robust_stage(rows, ball, sums.moves(h).shift, policy.actions[h], column, value, out)
+        large = rows.successor.size * out.shape[1] * out.shape[2] > THREADS_FROM
+        push = robust_stage_threads if large else robust_stage
+        push(rows, ball, sums.moves(h).shift, policy.actions[h], column, value, out)
         value = out
     return np.asarray(np.tensordot(mdp.mu, value[:, 0, :], axes=1))
 

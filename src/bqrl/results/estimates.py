@@ -43,6 +43,7 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
             {"policy": "robust plan", "value": promise.value, **none, "meaning": PROMISE},
         ],
         "sentence": estimate.sentence(*levels, promise.value, words.amount, words.stage),
+        "notes": list(promise.notes[1:]),  # the first is the sentence
         "useful": reason is None,
         "reason": reason,
         "gains": estimate.gains(*levels),
@@ -70,6 +71,7 @@ def fit_result(
     seen, sentences = content["coverage"], [content["sentence"]]
     if content["reason"] is not None:
         sentences.append(f"No useful promise is possible: {content['reason']}.")
+    sentences += [f"Promise: {note}." for note in content["notes"]]
     sentences += [gain_sentence(gain, words) for gain in content["gains"]]
     sentences.append(
         f"Coverage: {words.count('episode', seen['episodes'])}, {words.count('step', seen['steps'])}, "
@@ -98,7 +100,8 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
     if gain["without"] is None:
         return f"Without the declaration {name} this log cannot be fitted: {gain['note']}."
     value, without = ("none" if x == -math.inf else words.amount(number(x, direction=-1)) for x in ends)
-    return f"The promise is {value} with the declaration {name} and {without} without it."
+    why = f": {gain['note']}" if gain["note"] else ""
+    return f"The promise is {value} with the declaration {name} and {without} without it{why}."
 
 
 def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, Table]:
