@@ -8,15 +8,14 @@ distinguishes several laws of events.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown
-from bqrl.errors import ModelError, ModelWarning, SizeError
+from bqrl.checks import nearest, shown, warn_caller
+from bqrl.errors import ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import Table, are_ids, check_gaps, from_columns, row_place
@@ -171,7 +170,7 @@ def to_table(
     _check_numbers(listing, rows)
     if is_cost(listing.headers["reward"]) and np.any(listing.reward > 0):
         notice = f"the column {shown(listing.headers['reward'])} is read as rewards, which are maximised; negate costs"
-        warnings.warn(notice, ModelWarning, stacklevel=2)
+        warn_caller(notice)
     table, H = from_columns(
         stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared
     )

@@ -112,7 +112,7 @@ def _facts(lines: list[str], *, quiet: bool = False) -> tuple[dict[str, Any], in
             meant = _meant(key)
             if meant is not None and not quiet:
                 notice = f"line {i + 1}: {shown(text)} is read as a comment; did you mean # {meant}: ...?"
-                warnings.warn(notice, ModelWarning, stacklevel=2)
+                warn_caller(notice)
             continue  # a comment
         if key in facts:
             raise FileFormatError(f"line {i + 1}: expected each key once, got {key!r} twice", line=i + 1, column=key)
