@@ -6,7 +6,7 @@ import pytest
 from mdp_strategies import assert_same
 
 from bqrl import from_gymnasium
-from bqrl.errors import ModelError
+from bqrl.errors import ModelError, SizeError
 from bqrl.mdp.toy_text import has_table
 
 
@@ -116,6 +116,12 @@ def test_older_environments_name_their_first_states_isd():
 def test_a_bad_table_shows_its_entry(table, got):
     with pytest.raises(ModelError, match=rf"^a table must hold \(probability, next state, .* action, got {got}$"):
         from_gymnasium(table, horizon=3, start=0)
+
+
+def test_ids_with_huge_gaps_are_refused_at_once():
+    for table in ({0: {0: [(1.0, 10**30, 0.0, True)]}}, {0: {10**30: [(1.0, 0, 0.0, True)]}}):
+        with pytest.raises(SizeError, match="number them without gaps"):
+            from_gymnasium(table, horizon=3, start=0)
 
 
 def test_only_a_table_of_outcomes_is_a_table():

@@ -12,7 +12,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeS
 
 from bqrl.checks import shown, wrong
 from bqrl.errors import ModelError
-from bqrl.mdp.build import check_horizon
+from bqrl.mdp.build import check_gaps, check_horizon
 from bqrl.mdp.columns import coded
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
@@ -58,6 +58,8 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
     if bare:
         rows, states, actions = _numbered(rows, table)
     S = max(len(table), 1 + max((max(s, s_next) for s, _, s_next, *_ in rows), default=0))
+    A = 1 + max(a for _, a, *_ in rows)
+    check_gaps(1, S + 1, A, len(rows))
     leaving = {s for s, _, s_next, p, r, _ in rows if p > 0 and (s_next != s or r != 0)}
     acting = {s for s, *_ in rows}
     listed = [
@@ -65,7 +67,7 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
         for s, a, s_next, p, r, ended in rows
     ]
     if any(s_next == S for _, _, s_next, _, _ in listed):
-        listed += [(S, a, S, 1.0, 0.0) for a in range(1 + max(a for _, a, *_ in rows))]
+        listed += [(S, a, S, 1.0, 0.0) for a in range(A)]
         states = [*(states or map(str, range(S)))]
         states.append(next(end for end in (DONE, f"({DONE})") if end not in states))
     if start is None:
