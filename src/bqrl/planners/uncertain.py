@@ -214,19 +214,19 @@ def _robust_buffered(
     picked = {_best_target(short, level, 0.0)[0] for level in np.linspace(tau - beta, tau, 4)[1:]}
     # A target missed with probability below tau - beta is a lower bound on every quantile in the average.
     safe = int(np.flatnonzero((short == 0.0) | (short + rounding_error(mdp, ball=True) < tau - beta))[-1])
-    candidates = [done.policy(float(targets[i])) for i in (safe, *sorted(picked - {safe}))]
-    if isinstance(plain, TargetPolicy):
-        candidates.append(plain)
-    search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=ROBUST)
-    _, column, width = search.upper()
-    candidates.append(best_deterministic(search, column, width)[0])
     error = _error(mdp, columns, beta)
-    policy, value = candidates[0], float(targets[safe])
-    ceiling = float(targets[max(picked)])  # no policy guarantees a higher quantile, nor a higher average of lower ones
-    for candidate in candidates if value < ceiling else ():
-        score = robust_value(mdp, candidate, tau, beta, half, missing, above=value + error) - error
-        if score > value:
-            policy, value = candidate, score
+    policy, value = done.policy(float(targets[safe])), float(targets[safe])
+    if value < targets[max(picked)]:  # no policy guarantees a higher quantile, nor a higher average of lower ones
+        candidates = [policy, *(done.policy(float(targets[i])) for i in sorted(picked - {safe}))]
+        if isinstance(plain, TargetPolicy):
+            candidates.append(plain)
+        search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=ROBUST)
+        _, column, width = search.upper()
+        candidates.append(best_deterministic(search, column, width)[0])
+        for candidate in candidates:
+            score = robust_value(mdp, candidate, tau, beta, half, missing, above=value + error) - error
+            if score > value:
+                policy, value = candidate, score
     law, law_upper = law_bracket(mdp, policy)
     own = law.buffered_quantile(tau, beta)
     value = min(value, own)  # the nominal kernel is in the ball
