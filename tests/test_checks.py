@@ -102,7 +102,7 @@ def test_a_choice_names_the_nearest_option():
 def test_a_seed_is_used_as_given_or_drawn():
     assert random_seed(7) == 7
     assert random_seed(None) != random_seed(None)
-    with pytest.raises(ArgumentError, match="seed must be a whole number at least 0"):
+    with pytest.raises(ArgumentError, match="seed must be a whole number of at least 0"):
         random_seed(-1)
 
 

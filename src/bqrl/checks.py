@@ -112,7 +112,7 @@ def numbers(value: Any, name: str, low: float = -math.inf) -> NDArray[np.float64
 
 def whole(value: Any, name: str, low: int = 0, high: int | None = None, *, most: float = LARGEST) -> int:
     """`value` as an int from `low` to `high`; without `high`, `most` is a limit of the implementation."""
-    rule = f"be a whole number {f'at least {low}' if high is None else f'from {low} to {high}'}"
+    rule = f"be a whole number {f'of at least {low}' if high is None else f'from {low} to {high}'}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise wrong_type(name, value, rule)
     if value < low or (high is not None and value > high):

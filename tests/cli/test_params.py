@@ -28,7 +28,7 @@ def test_values_are_numbers_words_pairs_or_text():
         ("psrl", "stationary=maybe", "stationary must be True, False or None, got 'maybe'"),
         ("ucbvi", "monotone=1", "monotone must be True or False, got 1"),
         ("thompson", "prior=true", "prior must be a number above 0, got True"),
-        ("ppo", "batch=2.0", "batch must be a whole number at least 1, got 2.0"),
+        ("ppo", "batch=2.0", "batch must be a whole number of at least 1, got 2.0"),
     ],
 )
 def test_the_learner_refuses_a_value_of_the_wrong_kind(learner, given, message):

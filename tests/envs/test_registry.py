@@ -25,7 +25,7 @@ def test_gymnasium_passes_parameters_to_the_builder():
         (lambda: make("Gamblr"), ValueError, "name must be a known problem, got 'Gamblr'; did you mean 'Gambler'?"),
         (lambda: make(3), TypeError, "name must be a string such as 'AssetSelling', got int"),
         (lambda: make("Gambler", gaol=6), TypeError, "a parameter of Gambler, got 'gaol'; did you mean 'goal'?"),
-        (lambda: make("Gambler", goal=1), ValueError, "goal must be a whole number at least 2, got 1"),
+        (lambda: make("Gambler", goal=1), ValueError, "goal must be a whole number of at least 2, got 1"),
         (lambda: make("Garnet", shared=True), TypeError, "expected a parameter of Garnet, got 'shared'"),
     ],
 )

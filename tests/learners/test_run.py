@@ -539,7 +539,7 @@ def test_start_and_horizon_replace_those_of_the_problem():
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ({"checkpoint_every": 0}, ArgumentError, "checkpoint_every must be a whole number at least 1, got 0"),
+        ({"checkpoint_every": 0}, ArgumentError, "checkpoint_every must be a whole number of at least 1, got 0"),
         ({"checkpoint_every": "x"}, ArgumentTypeError, "checkpoint_every must be a whole number"),
         ({"delta": "x"}, ArgumentTypeError, r"delta must be a number in \(0, 1\), got 'x'"),
         ({"delta": 0.0}, ArgumentError, r"delta must be a number in \(0, 1\), got 0"),
@@ -570,7 +570,7 @@ def test_fault_15_bad_arguments_are_one_line(arguments, error, match, tmp_path):
         ("q-learning", {"learning_rate": 2.0}, r"learning_rate must be a number in \(0, 1\], got 2"),
         ("sarsa", {"epsilon": (0.5, 2.0)}, r"epsilon must be a number in \[0, 1\], got 2"),
         ("q-learning", {"discount": 1.5}, "discount must be a number in"),
-        ("ppo", {"batch": 0}, "batch must be a whole number at least 1"),
+        ("ppo", {"batch": 0}, "batch must be a whole number of at least 1"),
         ("ppo", {"learning_rate": float("nan")}, "learning_rate must be"),
         ("trpo", {"radius": 0.0}, "radius must be a number above 0"),
     ],

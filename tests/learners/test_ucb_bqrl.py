@@ -6,7 +6,7 @@ from oracles import random_mdp, small_mdps
 
 import bqrl
 from bqrl import MDP, evaluate
-from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError
 from bqrl.laws.law import Margin
 from bqrl.learners.play import ModelWorld
 from bqrl.learners.protocol import Episode, Task, blank_model
@@ -186,13 +186,14 @@ def test_schedules(buffer, values):
         ({"c_conf": "paper"}, "c_conf must be 'visits', 'theory' or a number, got 'paper'"),
         ({"buffer": "linear"}, "buffer must be 'log', 'adaptive', 'point'"),
         ({"buffer": 0.4}, "must be in (0, tau]"),
+        ({"buffer": 10**400}, "beta must be a number in (0, 1]"),
         ({"buffer": lambda t: 0.1 + t / 100}, "must not increase"),
         ({"buffer": lambda t: -0.1}, "must be in (0, tau]"),
         ({"replan_factor": 0.5}, "replan_factor must be a number of at least 1"),
     ],
 )
 def test_bad_parameters_get_one_line(params, message):
-    with pytest.raises(ArgumentError) as caught:
+    with pytest.raises((ArgumentError, ArgumentTypeError)) as caught:
         learn(MODEL, "ucb-bqrl", 0.3, 5, 1, **params)
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1

@@ -122,7 +122,7 @@ def test_a_mixture_draws_once_by_the_given_uniform():
     assert len(set(first)) == 1  # the same seed, the same coin
     fresh = [MixturePolicy([always, never], [0.5, 0.5], seed=None) for _ in range(2)]
     assert len({tuple(mix.start()[0] for _ in range(64)) for mix in fresh}) == 2
-    with pytest.raises(ArgumentError, match="seed must be a whole number at least 0, got -1"):
+    with pytest.raises(ArgumentError, match="seed must be a whole number of at least 0, got -1"):
         MixturePolicy([always, never], [0.5, 0.5], seed=-1)
     with pytest.raises(ValueError, match="convert its parts"):
         mix.to_labels(MODEL)

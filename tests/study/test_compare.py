@@ -177,14 +177,14 @@ def test_a_script_needs_no_guard(tmp_path, place):
         ),  # once "multiple values for argument"
         ({"learners": [("sarsa", 3)]}, r"learners must hold names, \(learner, parameters\) or .* got \(.sarsa., 3\)"),
         ({"seeds": [1, 1]}, "seeds must be different whole numbers"),
-        ({"seeds": 0}, "seeds must be a whole number at least 1, got 0"),
+        ({"seeds": 0}, "seeds must be a whole number of at least 1, got 0"),
         ({"seeds": 10**12}, "seeds must be at most 1000000, got 1000000000000"),
         ({"seeds": 10**400}, "seeds must be at most 1000000, got 1000"),
         ({"workers": 10**400}, r"workers must be at most 1e\+300, got 1000"),
         ({"folder": ""}, "folder must be the path of a folder, got ''; '.' is the current one"),
         ({"folder": 3}, "folder must be the path of a folder, got 3"),
         ({"tau": 1.5}, "tau must be a number in"),
-        ({"workers": 0}, "workers must be a whole number at least 1"),
+        ({"workers": 0}, "workers must be a whole number of at least 1"),
         ({"episodes": 0}, "episodes must be a whole number"),
     ],
 )

@@ -103,5 +103,5 @@ def test_support_beyond_the_budget_is_left_open():
 def test_seeds_follow_the_convention_of_the_library():
     assert knapsack_families(20, seed=3) == knapsack_families(20, seed=3)
     assert knapsack_families(20, seed=None) != knapsack_families(20, seed=None)
-    with pytest.raises(ArgumentError, match="seed must be a whole number at least 0, got -1"):
+    with pytest.raises(ArgumentError, match="seed must be a whole number of at least 0, got -1"):
         knapsack_families(20, seed=-1)

@@ -292,7 +292,7 @@ def read_buffer(buffer: str | float | Callable[[int], float], tau: float) -> tup
     if callable(buffer):
         return buffer, False
     if isinstance(buffer, (int, float)) and not isinstance(buffer, bool):
-        return constant_buffer(float(buffer)), False
+        return constant_buffer(buffer), False
     if buffer in ("log", "adaptive"):
         return log_buffer(tau), buffer == "adaptive"
     if buffer == "point":

@@ -53,5 +53,5 @@ def test_the_limit_comes_from_the_argument_or_the_environment(tmp_path, monkeypa
     assert size_limit(9) == 9
     for wrong in ("many", "0", "-4"):
         monkeypatch.setenv("BQRL_MAX_FILE_BYTES", wrong)
-        with pytest.raises((ValueError, TypeError), match="BQRL_MAX_FILE_BYTES must be a whole number at least 1"):
+        with pytest.raises((ValueError, TypeError), match="BQRL_MAX_FILE_BYTES must be a whole number of at least 1"):
             size_limit(None)
