@@ -31,6 +31,18 @@ def test_given_names_fix_the_order():
     assert_same(mdp, MDP(numbered, horizon=2, state_names=["Sick", "Well", "Dead"], action_names=["cure", "wait"]))
 
 
+def test_codes_with_leading_zeros_are_names_in_the_order_of_their_numbers():
+    """In order of appearance, the first state of a table that lists them otherwise was once another one than before."""
+    codes = {"state": ["02", "00", "01"], "action": ["00", "00", "00"], "next_state": ["01", "02", "00"],
+             "probability": [1, 1, 1], "reward": [5, 7, 9]}  # fmt: skip
+    mdp = MDP(codes, horizon=1)
+    assert (mdp.state_names, mdp.action_names, mdp.reward.tolist()) == (("00", "01", "02"), ("00",), [[7.0, 9.0, 5.0]])
+    apart = MDP(codes | {"state": ["1", "01", "2"], "next_state": ["1", "1", "01"]}, horizon=1)
+    assert (apart.state_names, apart.reward.tolist()) == (("1", "01", "2"), [[5.0, 7.0, 9.0]])
+    named = MDP(codes, horizon=1, state_names=["a", "b", "c"])  # the names of the numbers 0, 1 and 2
+    assert (named.state_names, named.reward.tolist()) == (("a", "b", "c"), [[7.0, 9.0, 5.0]])
+
+
 def test_stages_in_a_column():
     staged = {"stage": [1, 2], "s": [0, 0], "a": [0, 0], "to": [0, 0], "p": [1, 1], "r": [3, 4]}
     mdp = MDP(staged)

@@ -124,6 +124,13 @@ def test_ids_with_huge_gaps_are_refused_at_once():
             from_gymnasium(table, horizon=3, start=0)
 
 
+def test_a_reward_may_be_a_truth_value_beside_an_end_that_is_one():
+    table = {0: {0: [(0.5, 0, np.False_, False), (0.5, 1, np.True_, True)]}, 1: {0: [(1.0, 1, False, True)]}}
+    assert from_gymnasium(table, horizon=2, start=0).outcomes(0, 0, 0)[2].tolist() == [0.0, 1.0]
+    with pytest.raises(ModelError, match=r"got \(1\.0, 0, True\)"):  # an end without a reward
+        from_gymnasium({0: {0: [(1.0, 0, True)]}}, horizon=2, start=0)
+
+
 def test_only_a_table_of_outcomes_is_a_table():
     class Holder:
         def __init__(self, P):

@@ -12,7 +12,8 @@ import bqrl
 from bqrl import MDP, evaluate, simulate, solve
 from bqrl.errors import ArgumentError
 from bqrl.mdp.build import from_columns
-from bqrl.mdp.find_grid import lattice
+from bqrl.mdp.find_grid import lattice, rounded
+from bqrl.mdp.grid import ReturnSet
 from bqrl.planners.follow import sums_on
 from bqrl.planners.sweep import ROBUST, sweep
 from bqrl.planners.uncertain import _lowest_over_widths, _worst_costs, half_radius, robust_value
@@ -156,6 +157,28 @@ def test_few_widths_give_the_lowest_bound_over_all_widths(seed):
         args = (mdp, policy, tau, beta, half, None, sums, target, z, columns.step)
         assert _lowest_over_widths(*args, -np.inf) == pytest.approx(every, abs=1e-9)
         assert every - 1e-9 <= _lowest_over_widths(*args, every + 1.0) <= every + 1.0
+
+
+def test_a_robust_buffered_plan_accepts_a_nominal_policy_on_a_set_of_returns():
+    """The policy without a ball is on a set of returns where these are few on a fine lattice; the plan was once refused."""
+    P = np.array([[[0.7, 0.3], [0.4, 0.6]], [[0.2, 0.8], [0.5, 0.5]]])
+    R = np.array([[[0.0, 5000.0], [1.0, 5000.0]], [[0.0, 1.0], [5000.0, 0.0]]])
+    mdp = MDP(P, np.stack([R, R]), horizon=2)
+    assert isinstance(solve(mdp, 0.8, beta=0.05).policy.grid, ReturnSet)
+    plan = solve(mdp, 0.8, beta=0.05, radius=0.1, attitude="robust")
+    for kernel in kernels_of_the_ball(mdp, 0.1, np.random.default_rng(0), 20):
+        assert evaluate(kernel, plan.policy).buffered_quantile(0.8, 0.05) >= plan.value - 1e-9
+
+
+def test_notes_round_promises_down_and_errors_up():
+    mdp = MDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[5 / 6], [1.0]], horizon=2)
+    for beta in (0.0, 0.1):
+        plan = solve(mdp, 0.2, beta=beta, radius=0.1, attitude="robust")
+        assert plan.value == pytest.approx(5 / 3)
+        assert plan.notes[0].startswith("at least 1.66666 ")
+    for points in (7, 11, 13):
+        note = solve(mdp, 0.2, radius=0.1, attitude="robust", points=points).notes[-1]
+        assert float(note.rpartition(" ")[2]) >= rounded(mdp, points).error * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("beta", [0.1, 0.3])

@@ -190,8 +190,9 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
     """Indices of the id columns, the number of ids, and their names. `given` is a list of names, their number, or None."""
     columns, kind = [listing.ids[role] for role in roles], IDS[roles[0]]
     labels = list(dict.fromkeys(label for column in columns for label in column.labels))
-    coded_names = any(map(PADDED.match, labels))
-    numbers = np.array([np.nan if coded_names else _number(label) for label in labels])
+    numbers = np.array([_number(label) for label in labels])
+    if given is None and any(map(PADDED.match, labels)):  # names, but in the order of the numbers that they spell
+        labels, numbers = [labels[i] for i in np.argsort(numbers, kind="stable")], np.full(len(labels), np.nan)
     words = np.isnan(numbers)
     names = None if given is None or isinstance(given, int) else [str(name) for name in given]
     total = given if isinstance(given, int) else None if names is None else len(names)

@@ -135,8 +135,9 @@ def _rows(table: Any, name: str = "", *, named: bool = False) -> list[Row]:
             for a, outcomes in _entries(actions):
                 for place in outcomes:
                     p, s_next, r, *ended = place
-                    if isinstance(r, (bool, np.bool_)) or len(ended) > 1 or not (ended or named):
-                        raise TypeError
+                    flags = [isinstance(part, (bool, np.bool_)) for part in (r, *ended)]
+                    if flags in ([True], [True, False]) or len(ended) > 1 or not (ended or named):
+                        raise TypeError  # the end in place of the reward, or before it
                     ids = (s, a, s_next) if named else map(operator.index, (s, a, s_next))
                     rows.append((*ids, float(p), float(r), bool(ended and ended[0])))
         if not rows:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import numbers, wrong
+from bqrl.display import number
 from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Ball, Rows
 from bqrl.laws.law import size_of
@@ -149,7 +150,8 @@ def _point(
         # A ball of radius 0 reuses the compiled sweep; a sweep without a ball would be compiled for this bound alone.
         curve = curve_over(mdp, points=points, max_bytes=max_bytes, half=np.zeros_like(half))
         value, upper = target, max(target, curve.upper(tau))
-        notes.insert(0, f"at least {value:.6g} with probability above {1 - tau:g} under every kernel in the ball")
+        least = number(value, direction=-1)
+        notes.insert(0, f"at least {least} with probability above {1 - tau:g} under every kernel in the ball")
         notes += [] if columns.exact else [_rounding(columns)]
     return Plan(
         tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
@@ -159,7 +161,7 @@ def _point(
 
 def _rounding(columns: Grid) -> str:
     """Return the note of a robust plan on a grid that rounds."""
-    return f"returns are rounded down to {columns.size[0]} points, by at most {columns.error:.3g}"
+    return f"returns are rounded down to {columns.size[0]} points, by at most {number(columns.error, 3, 1)}"
 
 
 def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
@@ -230,7 +232,8 @@ def _robust_buffered(
     law, law_upper = law_bracket(mdp, policy)
     own = law.buffered_quantile(tau, beta)
     value = min(value, own)  # the nominal kernel is in the ball
-    notes = [f"at least {value:.6g} under every kernel in the ball, by robust evaluation of this policy"]
+    least = number(value, direction=-1)
+    notes = [f"at least {least} under every kernel in the ball, by robust evaluation of this policy"]
     if not columns.exact:
         notes.append(_rounding(columns))
     return Plan(
@@ -267,12 +270,12 @@ def robust_value(
     strides, without targets that the slope of the bound excludes. The result is proven if it exceeds `above`; bounds that do
     not are not computed to the end.
     """
-    columns = policy.grid
-    if not isinstance(columns, Lattice):
-        text = (
-            "robust evaluation of a buffered quantile requires a policy on a uniform grid, got one on a set of returns"
-        )
-        raise GridError(f"{text}; use beta=0", name="beta")
+    columns = (
+        policy.grid if isinstance(policy.grid, Lattice) else lattice(mdp)
+    )  # plans without a ball may use a set of returns
+    if columns is None:
+        text = "robust evaluation of a buffered quantile requires returns on a lattice, got a problem without one; use beta=0"
+        raise GridError(text, name="beta")
     targets = columns.points(0)
     sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)
     work = _work(mdp, sums) * FIRST_WIDTHS
