@@ -68,6 +68,8 @@ MODELS = [
     ("discount 0", lambda: MDP(P, R, horizon=2, discount=0.0), ValueError, "discount must be a number in (0, 1], got 0"),
     ("a rate of interest as a discount", lambda: MDP(P, R, horizon=2, discount=1.03), ValueError, "discount must be a number in (0, 1], got 1.03; for interest of 3 % per stage give 1 / 1.03"),
     ("a percentage of interest as a discount", lambda: MDP(P, R, horizon=2, discount=3), ValueError, "discount must be a number in (0, 1], got 3; for interest of 3 % per stage give 1 / 1.03"),
+    ("interest as the discount of a log", lambda: bqrl.fit({"episode": [0], "state": [0], "action": [0], "reward": [1.0]}, discount=3), ValueError, "discount must be a number in (0, 1], got 3; for interest of 3 % per stage give 1 / 1.03"),
+    ("interest as the discount of updates", lambda: bqrl.learn(GOOD, "sarsa", 0.3, 3, 0, discount=3), ValueError, "discount must be a number in (0, 1], got 3; for interest of 3 % per stage give 1 / 1.03"),
     ("a percentage as a discount", lambda: MDP(P, R, horizon=2, discount=97), ValueError, "discount must be a number in (0, 1], got 97; write 0.97 for 97 %"),
     ("a huge horizon", lambda: MDP(P, R, horizon=HUGE), ValueError, "horizon must be at most 1000000, got 1000"),
     ("a huge reward of a step", lambda: bqrl.from_step(lambda s, a, e: (s, HUGE), [0], {0: 1.0}, 2, 0), ValueError, "must return a finite reward, got 1000"),

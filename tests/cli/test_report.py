@@ -28,6 +28,7 @@ def test_report_can_write_elsewhere(cli, tiny, tmp_path):
     assert cli("report", tmp_path / "out", "--out", tmp_path / "page")[0] == 0
     assert (tmp_path / "page" / "report.html").stat().st_size > 10_000
     assert cli("report", tmp_path / "out", "--out", tmp_path / "page")[0] == 0  # a page of ours is replaced
+    assert_refused(cli("report", tmp_path / "page"), "page holds no result of bqrl (no result.json); name")
     (tmp_path / "page" / "report.html").write_text("edited by hand")
     assert_refused(cli("report", tmp_path / "out", "--out", tmp_path / "page"), "report.html is not as it was written")
     (tmp_path / "mine").mkdir()

@@ -10,13 +10,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bqrl.checks import number, warn_caller, wrong
+from bqrl.checks import warn_caller, wrong
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, file_arrays, storable
 from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.mdp.stage import Structure
+from bqrl.mdp.validation import check_discount
 
 UPDATE_DISCOUNT = 0.99  # of the updates of model-free learners, as in the paper
 
@@ -100,7 +101,7 @@ class Task:
     def update_discount(self, given: float | None) -> float:
         """Return the discount of a model-free learner's updates: as given, else the problem's own if it has one, else 0.99."""
         if given is not None:
-            return number(given, "discount", 0.0, 1.0, "(]")
+            return check_discount(given)
         return UPDATE_DISCOUNT if self.discount == 1.0 else self.discount
 
 

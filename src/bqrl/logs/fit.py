@@ -16,6 +16,7 @@ from bqrl.logs.estimate import BY_STAGE, MODEL, POOLED, Estimate
 from bqrl.logs.known_model import from_model
 from bqrl.logs.read import read_columns
 from bqrl.mdp.model import MDP
+from bqrl.mdp.validation import check_discount
 from bqrl.planners.plan import check_mdp
 
 
@@ -82,7 +83,7 @@ def fit(
     1.0
     """
     confidence = number(confidence, "confidence", 0.0, 1.0, "()")
-    discount = number(discount, "discount", 0.0, 1.0, "(]")
+    discount = check_discount(discount)
     stationary = flag(stationary, "stationary")
     if reward_by is not None:
         choice(reward_by, "reward_by", ("state-action",))

@@ -201,6 +201,9 @@ def contents(result: Result) -> dict[str, bytes]:
 def read(folder: str | Path) -> Result:
     """Read the result of a folder, attached files included, and check that each file is as it was written."""
     files, tables = Folder(folder).read(), dict[str, Table]()
+    if RESULT not in files:  # a folder of `report --out` has a page only
+        fault = f"holds no result of bqrl (no {RESULT}); name the folder of the result"
+        raise FileFormatError(f"{folder} {fault}", file=str(folder))
     try:
         head = json.loads(files.pop(RESULT))
         if head["format"] != FORMAT or head["version"] != VERSION:
