@@ -24,7 +24,7 @@ def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
         assert heading in text
     assert "0.1 0.791667 0.791667 0 0.015 0.14 yes 0.851776 0.708333" in text
     assert (
-        "In 9 of 10 runs you get at least 0.7917, the best that any policy can promise; the risk-neutral policy gives 0.7083."
+        "In 9 of 10 runs you get at least 0.7916, the best that any policy can promise; the risk-neutral policy gives 0.7083."
         in text
     )
     assert "In half of all runs you get at least 0.9583" in text
@@ -118,7 +118,7 @@ OFF_GRID = {
     "--planner greedy": "use planner='target', which brackets the optimum (--planner)",
     "--arithmetic rational": "got a problem without one; use arithmetic='float' (--arithmetic)",
     "--beta 0.1 --no-randomized": "got a problem without one of a suitable size; omit randomized (--randomized)",
-    "--beta 0.1 --radius 0.1 --attitude robust": "use beta=0 or round the rewards (--beta)",
+    "--beta 0.1 --radius 0.1 --attitude optimistic": "use beta=0 or round the rewards (--beta)",
 }
 
 

@@ -121,7 +121,7 @@ def test_a_promise_on_a_rounded_grid_says_so(beta):
     estimate = fit(log | {"reward": rng.integers(0, 12, 240) / 11}, reward_range=(0, 1), stationary=True, discount=0.9)
     plan = estimate.solve(0.3, beta)
     assert not plan.exact
-    result = fit_result(fit_document(estimate, plan), Words(title="x"), {}, estimate, plan, draw=False)
+    result = fit_result(estimate, plan, Words(title="x"), {}, draw=False)
     said = [str(line) for line in result.sentences if str(line).startswith("Promise: returns are rounded down to ")]
     assert len(said) == 1
     assert re.search(r"to \d+ points, by at most [-e.\d]+\.$", said[0])

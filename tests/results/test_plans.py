@@ -11,7 +11,7 @@ from bqrl.planners.follow import play_shares
 from bqrl.planners.target import risk_neutral
 from bqrl.results.plans import Solved, level_table, plan_document, plan_files, plan_result
 from bqrl.results.result import contents, saved
-from bqrl.results.words import Words
+from bqrl.results.words import Words, number
 
 MODEL = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
 WORDS = Words(title="Sale", unit="EUR", stage="week")
@@ -129,5 +129,8 @@ def test_over_a_ball_a_bracketed_law_gives_bounds():
         given = plan_document(Solved(words=WORDS, mdp=mdp, plans=(plan,)))
         titles = level_table(given, WORDS).titles
         assert (titles["nominal"], titles["mean"]) == (f"in the model{least} (EUR)", f"mean{least} (EUR)")
-        assert f"in the model as given the plan gives{least} {plan.nominal:.4g} EUR" in given["levels"][0]["meaning"]
+        assert (
+            f"in the model as given the plan gives{least} {number(plan.nominal, 4, -1)} EUR"
+            in given["levels"][0]["meaning"]
+        )
         assert f"<td>mean{least}</td>" in plan._repr_html_()

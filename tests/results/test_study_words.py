@@ -149,7 +149,7 @@ def test_a_study_says_where_its_optimum_is_a_bracket(study):
         for place, one in study.experiments.items()
     }
     view = StudyWords(replace(study, experiments=experiments))
-    said = "The proven lower value of the optimum is at most 0.251 below the optimum."
+    said = "The proven lower value of the optimum is at most 0.25 below the optimum."
     assert said in view.sentences()
     assert view.tables()["references"].caption.endswith(said)
     assert view.tables()["references"].titles["exact"] == "proven lower value of the optimum"

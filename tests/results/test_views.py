@@ -171,7 +171,7 @@ def test_names_in_a_notebook_are_text():
 
 
 def test_the_table_of_a_plan_says_what_its_value_means(objects):
-    assert "In 9 of 10 runs you get at least 0.7917" in objects["plan"]._repr_html_()
+    assert "In 9 of 10 runs you get at least 0.7916" in objects["plan"]._repr_html_()
 
 
 def test_the_unit_of_a_model_reaches_what_is_made_from_it():
