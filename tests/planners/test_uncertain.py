@@ -170,6 +170,11 @@ def test_a_robust_buffered_plan_accepts_a_nominal_policy_on_a_set_of_returns():
         assert evaluate(kernel, plan.policy).buffered_quantile(0.8, 0.05) >= plan.value - 1e-9
 
 
+def test_robust_evaluation_is_at_least_the_lowest_return():
+    mdp = MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=1)
+    assert robust_value(mdp, solve(mdp, 0.1).policy, 0.1, 0.001, half_radius(mdp, 0.5)) == 0.0
+
+
 def test_notes_round_promises_down_and_errors_up():
     mdp = MDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[5 / 6], [1.0]], horizon=2)
     for beta in (0.0, 0.1):

@@ -119,7 +119,8 @@ def _distinct(s: IntArray, memory: Any) -> tuple[IntArray, IntArray]:
         return place[place >= 0], (np.cumsum(place >= 0) - 1)[s]
     if isinstance(memory, np.ndarray) and memory.ndim == 1 and memory.dtype.kind in "fiu":
         order = np.lexsort((memory, s))  # stable: the first of equal pairs is the first found
-        new = np.r_[True, (np.diff(s[order]) != 0) | (np.diff(memory[order]) != 0.0)]
+        sorted_s, sorted_memory = s[order], memory[order]
+        new = np.r_[True, (sorted_s[1:] != sorted_s[:-1]) | (sorted_memory[1:] != sorted_memory[:-1])]
         first = order[new]
         rank = np.empty(first.size, np.int64)
         rank[np.argsort(first)] = np.arange(first.size)

@@ -284,7 +284,8 @@ def robust_value(
             f"robust evaluation must stay within {ROBUST_WORK:.0e} steps per target, got {work:.1e}; use beta=0, which needs "
             "one sweep, or coarser rewards", needed=work, limit=ROBUST_WORK, name="beta",
         )  # fmt: skip
-    best, tried = above, {0: float(targets[0])}  # the bound at the lowest target is that target
+    tried = {0: float(targets[0])}  # the bound at the lowest target is that target
+    best = max(above, tried[0])
     few, centre = targets.size <= ALL_TARGETS, int(columns.column(0, policy.target))
     reach, stride, last = (targets.size, 1, 1) if few else (3, targets.size // 16, 1 + targets.size // ROBUST_POINTS)
     rise, fall = tau / beta, (1.0 - tau) / beta  # of the bound between targets, at most
