@@ -48,19 +48,11 @@ SYNONYMS = {
     "action": ("a", "decision", "choice", "actions"),
     "reward": ("r", "payoff", "rewards"),
     "next_state": (
-        "s'",
-        "snext",
-        "next",
-        "to",
-        "nextobs",
-        "nextobservation",
-        "newstate",
-        "nextstates",
-        "nextobservations",
+        "s'", "snext", "next", "to", "nextobs", "nextobservation", "newstate", "nextstates", "nextobservations",
     ),
     "event": ("e", "noise"),
     "end": ("done", "terminal", "terminated", "ended", "dones", "terminals", "terminations"),
-}
+}  # fmt: skip
 CUT_OFF = ("truncated", "truncation", "timeout")  # columns that say half of what `end` says
 MISSING = "NA N/A #N/A <NA> NaN nan NaT None none null NULL".split()  # as programs write no next_state
 BROKEN = (UnicodeDecodeError, EOFError, OSError, csv.Error, zlib.error)

@@ -270,9 +270,8 @@ def robust_value(
     strides, without targets that the slope of the bound excludes. The result is proven if it exceeds `above`; bounds that do
     not are not computed to the end.
     """
-    columns = (
-        policy.grid if isinstance(policy.grid, Lattice) else lattice(mdp)
-    )  # plans without a ball may use a set of returns
+    # Plans without a ball may use a set of returns.
+    columns = policy.grid if isinstance(policy.grid, Lattice) else lattice(mdp)
     if columns is None:
         text = "robust evaluation of a buffered quantile requires returns on a lattice, got a problem without one; use beta=0"
         raise GridError(text, name="beta")
