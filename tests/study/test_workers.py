@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures import BrokenExecutor, CancelledError, process
 from pathlib import Path
 
 import pytest
@@ -79,6 +79,17 @@ def test_processes_that_only_die_break_every_call():
     finally:
         workers.close()
     assert workers.lost.startswith("10 worker processes in a row died before they returned anything")
+
+
+def test_closing_waits_for_the_threads_of_the_pools(monkeypatch):
+    """Such a thread may close a pipe while the end of the interpreter writes to it, which once printed a traceback."""
+    thread = process._ExecutorManagerThread
+    end = thread.join_executor_internals
+    monkeypatch.setattr(thread, "join_executor_internals", lambda self: (time.sleep(0.5), end(self)))
+    workers = LocalWorkers(1)
+    assert workers.submit(double, 4).result(WAIT) == 8
+    workers.close()
+    assert not any(one.is_alive() for one in process._threads_wakeups)
 
 
 def test_closed_workers_drop_their_calls_and_processes(workers, tmp_path):

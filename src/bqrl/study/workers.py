@@ -136,11 +136,9 @@ class LocalWorkers(Workers):
             self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         for pool, _ in list(self._pools.values()):
-            processes = list((pool._processes or {}).values())  # public from Python 3.14 on, as kill_workers()
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
+            for process in list((pool._processes or {}).values()):  # public from Python 3.14 on, as kill_workers()
                 process.kill()
-                process.join()
+            pool.shutdown(cancel_futures=True)  # waits for its thread, which the end of the interpreter could disturb
         self._pools = {}
 
 
