@@ -155,7 +155,8 @@ def test_one_sparse_matrix_per_action_is_not_read_as_one_per_stage():
     remedy = str(caught.value).rpartition(" pass ")[2]
     stacked = eval(remedy, {"np": np, "sparse": sparse, "P": matrices, "A": 2, "S": 3})
     assert_same(MDP(P, R, horizon=4), MDP(stacked, R, horizon=4))
-    assert (MDP(matrices, rewards, horizon=2).H, MDP(matrices, rewards, horizon=2).A) == (2, 1)
+    for staged in (MDP(matrices, rewards, horizon=2), MDP(matrices, np.ones((3, 1)))):  # rewards tell of one action
+        assert (staged.H, staged.A) == (2, 1)
 
 
 def test_dicts_that_are_no_tables_name_the_remedy():

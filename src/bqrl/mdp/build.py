@@ -165,7 +165,8 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
     matrices = [sparse.csr_array(m, copy=True) for m in given]  # modified below
     rows, S = matrices[0].shape
     square = len(matrices) > 1 and all(m.shape == (S, S) for m in matrices)
-    if square and horizon != len(matrices):  # one per action, or one per stage with one action
+    one_action = getattr(rewards, "shape", ())[-1:] == (1,)
+    if square and horizon != len(matrices) and not one_action:  # one per action, or one per stage with one action
         rule = f"be {len(matrices)} if each of {len(matrices)} square matrices is a stage with one action"
         remedy = (
             "for one matrix (S,S) per action pass sparse.vstack(P, 'csr')[np.arange(A * S).reshape(A, S).T.ravel()]"
