@@ -1,4 +1,4 @@
-"""`bqrl compare`: several learners on common noise."""
+"""`bqrl compare`: several learners on common random numbers."""
 
 import os
 
