@@ -33,7 +33,7 @@ class Fit(SharedOptions):
     columns: Annotated[str | None, Option(help=COLUMN_NAMES)] = None
     stationary: Annotated[bool, Option("--stationary", help="Kernel and rewards are the same at every stage.")] = False
     horizon: Annotated[int | None, Option(help="Number of stages; by default those of the longest episode.")] = None
-    start: Annotated[str | None, Option(help="First state by its id or name, or a law: Well=0.8,Sick=0.2.")] = None
+    start: Annotated[str | None, Option(help="First state by its id or name, or its law: Well=0.8,Sick=0.2.")] = None
     reward_range: Annotated[str | None, Option(help="Lowest and highest possible reward of one step: LO,HI.")] = None
     reward_by: Annotated[str | None, Option(help="state-action: the reward depends on these two alone.")] = None
     support: Annotated[str | None, Option(help="states: the log shows every state that can occur.")] = None

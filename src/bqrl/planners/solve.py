@@ -112,7 +112,7 @@ def solve(
         choice(secondary, "secondary", ("mean",))
     if (radius is None) != (attitude is None):
         missing, present = ("attitude", "radius") if attitude is None else ("radius", "attitude")
-        raise wrong(missing, None, f"be given with {present}", remedy="pass both, e.g. radius=0.1, attitude='robust'")
+        raise wrong(missing, None, f"be given with {present}", remedy="pass both, e.g. a radius of 0.1 and 'robust'")
     randomized = _randomized(randomized, exact)
     variant = _variant(planner, beta, radius is not None, randomized, secondary, arithmetic)
     function = PLANNERS[planner] if variant is None else VARIANTS[variant]
