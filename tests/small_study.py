@@ -8,9 +8,9 @@ from pathlib import Path
 from bqrl.papers.ucb_bqrl.view import Printed
 from bqrl.results.result import write
 from bqrl.results.study_view import StudyView
+from bqrl.study.runner import Watch
 from bqrl.study.spec import read_spec
 from bqrl.study.study import run_study
-from bqrl.study.watch import Watch
 from bqrl.study.workers import Workers
 
 SMALL = """

@@ -45,7 +45,7 @@ def environment():
 
 
 CHANGED = """
-from bqrl.study.cluster import ClusterWorkers
+from bqrl.study.workers import ClusterWorkers
 from bqrl.study.workers import LocalWorkers
 
 SCALE = 2

@@ -18,8 +18,7 @@ from helpers import SHORT, Corridor, one_line, strict
 import bqrl
 from bqrl.planners.convert import uniform
 from bqrl.results.result import read
-from bqrl.study.runs import execute
-from bqrl.study.store import Store
+from bqrl.study.store import Store, execute
 
 gym.register("bqrl-test/Corridor-v0", Corridor, max_episode_steps=6)
 

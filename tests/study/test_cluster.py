@@ -15,8 +15,8 @@ from small_study import RUNS, results_of
 from worker_calls import assert_classes_are_kept
 
 from bqrl.cli.commands import run
-from bqrl.study import cluster
-from bqrl.study.cluster import ClusterWorkers
+from bqrl.study import workers as pools
+from bqrl.study.workers import ClusterWorkers
 
 pytest.importorskip("distributed")
 
@@ -127,7 +127,7 @@ def test_an_error_on_the_cluster_belongs_to_its_call(scheduler, workers):
 
 
 def test_a_cluster_out_of_reach_is_one_line(monkeypatch):
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(pools, "CONNECT_SECONDS", 1)
     said = r"^no Dask scheduler answers at 'tcp://127\.0\.0\.1:9' \(.*`dask scheduler`$"
     with pytest.raises(ConnectionError, match=said) as error:
         ClusterWorkers("tcp://127.0.0.1:9")
@@ -144,7 +144,7 @@ MALFORMED = (
 @pytest.mark.parametrize("address", MALFORMED)
 def test_a_malformed_address_is_one_line(address, capsys, study_file, tmp_path, monkeypatch):
     """Dask finds it, and leaves no client behind that would complain at exit."""
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(pools, "CONNECT_SECONDS", 1)
     begun = time.monotonic()
     code = run(["reproduce", "--study", str(study_file), "--out", str(tmp_path / "out"), "--cluster", address])
     gc.collect()
@@ -182,7 +182,7 @@ def test_a_cluster_with_tls_works_and_refuses_members_without_a_certificate(cert
             assert workers.submit(math.factorial, 5).result(timeout=60) == 120
         finally:
             workers.close()
-        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+        monkeypatch.setattr(pools, "CONNECT_SECONDS", 1)
         for stranger in (address, address.replace("tls://", "tcp://")):
             with pytest.raises(ConnectionError, match="no Dask scheduler answers at"):
                 ClusterWorkers(stranger)

@@ -6,9 +6,8 @@ from small_study import RUNS, SMALL, Heard, details_of, make, read_table, result
 import bqrl
 from bqrl.papers import paper_file
 from bqrl.study.runner import FailedRunsError
-from bqrl.study.runs import execute
 from bqrl.study.spec import read_spec
-from bqrl.study.store import Store
+from bqrl.study.store import Store, execute
 from bqrl.study.study import reference
 from bqrl.study.workers import Workers
 

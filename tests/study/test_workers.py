@@ -15,7 +15,7 @@ from small_study import RUNS, make, results_of
 from worker_calls import assert_classes_are_kept, die, die_once, double, environment, fail, fail_oddly
 
 from bqrl.study.problems import problem_of
-from bqrl.study.runs import RunSpec, execute
+from bqrl.study.store import RunSpec, execute
 from bqrl.study.workers import MAX_DEATHS, LocalWorkers
 
 WAIT = 120.0  # seconds that a call may take

@@ -19,8 +19,8 @@ from bqrl.mdp.model import MDP
 from bqrl.results.charts import Curve, Selector, lines
 from bqrl.results.words import number
 from bqrl.study.problems import Problem
+from bqrl.study.runner import Watch
 from bqrl.study.settings import Different, Level, Settings, Text
-from bqrl.study.watch import Watch
 
 RHO = "\N{GREEK SMALL LETTER RHO}"
 

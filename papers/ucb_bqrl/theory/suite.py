@@ -22,8 +22,8 @@ from bqrl.checks import choice
 from bqrl.results.charts import with_charts
 from bqrl.results.result import Result, Table, plain, read, versions
 from bqrl.study.problems import ProblemField
+from bqrl.study.runner import Watch
 from bqrl.study.settings import Line, Seed, Settings, Text
-from bqrl.study.watch import Watch
 
 from .bounds import BOUNDS
 from .buffer_cost import BUFFER

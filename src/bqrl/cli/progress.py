@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bqrl.cli.output import warn
-from bqrl.study.runner import Engine
-from bqrl.study.watch import Watch, clock
+from bqrl.study.runner import Engine, Watch, clock
 
 QUIET_SECONDS = 2.0  # before the display appears
 

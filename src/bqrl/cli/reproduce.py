@@ -17,12 +17,11 @@ from bqrl.papers.ucb_bqrl.view import View
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Table, check_folder
 from bqrl.results.study_view import StudyView
-from bqrl.study.cluster import ClusterWorkers
 from bqrl.study.runner import FailedRunsError
 from bqrl.study.spec import read_spec
 from bqrl.study.store import LOG
 from bqrl.study.study import run_study
-from bqrl.study.workers import LocalWorkers
+from bqrl.study.workers import ClusterWorkers, LocalWorkers
 
 CLUSTER = "Run on the Dask scheduler at ADDRESS (trusted networks only)."
 SHOWN = {

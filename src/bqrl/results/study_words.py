@@ -15,8 +15,8 @@ from bqrl.results.charts import learner_colours
 from bqrl.results.result import Table, versions
 from bqrl.results.words import Words, cell, fixed, listed, number, order_of
 from bqrl.study.problems import Problem
-from bqrl.study.runs import fingerprint
 from bqrl.study.scores import PROVEN, Experiment
+from bqrl.study.store import fingerprint
 from bqrl.study.study import Study
 from bqrl.study.tables import level_name, shown_states
 from bqrl.theory import reward_spans

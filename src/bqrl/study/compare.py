@@ -20,12 +20,9 @@ from bqrl.checks import number, shown, whole, wrong_type
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.learners.run import Run, check_params, find_learner
 from bqrl.study.problems import source_of
-from bqrl.study.runner import Batch, Engine
-from bqrl.study.runs import RunSpec
+from bqrl.study.runner import Batch, Engine, Job, Watch
 from bqrl.study.scores import Contender, Experiment
-from bqrl.study.store import Store
-from bqrl.study.time_left import Job
-from bqrl.study.watch import Watch
+from bqrl.study.store import RunSpec, Store
 from bqrl.study.workers import LocalWorkers, Workers
 
 MAX_SEEDS = 1_000_000
@@ -103,7 +100,7 @@ def compare(
         jobs.append(Job(label=one.label, steps=steps, total_runs=len(batch), total_episodes=len(batch) * first.total))
     watch = Watch() if watch is None else watch
     try:
-        with nullcontext() if folder is None else Store(folder, watch) as store:
+        with nullcontext() if folder is None else Store(folder, watch.say) as store:
             engine = Engine(jobs, store, workers, watch, strict=True)
             engine.drive()
             records = {label: tuple(map(engine.load, batch)) for label, batch in runs.items()}

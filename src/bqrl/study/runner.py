@@ -1,7 +1,8 @@
 """The engine: jobs ask for runs, workers carry them out, the store keeps them; finished runs are not repeated.
 
 A job is a generator that yields a `Batch` of runs and is resumed once all of them are there, so tuning can decide from one batch
-what the next one is. Many jobs proceed at once, and none depends on the order of the others.
+what the next one is. Many jobs proceed at once, and none depends on the order of the others. A `Watch` is informed of the
+progress.
 """
 
 from __future__ import annotations
@@ -9,17 +10,64 @@ from __future__ import annotations
 import time
 import traceback
 from collections import deque
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 from bqrl.learners.record import Record
-from bqrl.study.runs import RunSpec, execute
-from bqrl.study.store import Store
-from bqrl.study.time_left import Job, seconds_left
-from bqrl.study.watch import Watch, clock
+from bqrl.study.store import RunSpec, Store, Timing, execute
 from bqrl.study.workers import LostWorkersError, Workers
 
 LOOK_SECONDS = 0.25
+EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
+
+T = TypeVar("T")
+
+
+class Watch:
+    """Listens to studies, comparisons and theory experiments."""
+
+    def say(self, text: str, detail: int = 0) -> None:
+        """Report a line: a warning (-1), progress (0), progress where there is no live display (1), or for the log (2)."""
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """What is being done now, and in how many steps."""
+
+    def tick(self) -> None:
+        """One more step is done."""
+
+    def track(self, items: Sequence[T], text: str) -> Iterator[T]:
+        """The items, one step each; a single one is a phase without steps."""
+        self.phase(text, len(items) if len(items) > 1 else None)
+        for item in items:
+            yield item
+            self.tick()
+
+    def show(self, engine: Any) -> None:
+        """Called a few times per second with the `bqrl.study.runner.Engine` of a study."""
+
+
+def in_words(seconds: float) -> str:
+    """A duration for people.
+
+    >>> in_words(3.2), in_words(75), in_words(4000)
+    ('3 s', '1 min 15 s', '1 h 7 min')
+    """
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    if seconds < 3599.5:
+        return "{} min {} s".format(*divmod(round(seconds), 60))
+    return "{} h {} min".format(*divmod(round(seconds / 60), 60))
+
+
+def clock(elapsed: float, left: float | None) -> str:
+    """The time elapsed and, if it is known, the time left.
+
+    >>> clock(75, None), clock(3, 60)
+    ('1 min 15 s elapsed', '3 s elapsed, about 1 min 0 s left')
+    """
+    return f"{in_words(elapsed)} elapsed" + ("" if left is None else f", about {in_words(left)} left")
 
 
 class Batch(NamedTuple):
@@ -28,6 +76,52 @@ class Batch(NamedTuple):
     phase: str  # what they are for
     runs: list[RunSpec]
     best: str = ""  # the best configuration so far
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """Batches of runs, one after the other, and how far they are."""
+
+    label: str
+    steps: Iterator[Any]  # batches; a generator can decide from one what the next is
+    total_runs: int
+    total_episodes: int
+    phase: str = ""
+    best: str = ""
+    runs: int = 0  # finished ones
+    episodes: int = 0  # of finished runs
+    timed: int = 0  # episodes whose cost is known
+    seconds: float = 0.0  # of these episodes, without compilation
+    missing: int = 0  # runs that it waits for
+    outcome: Any = None  # what a generator returned
+    over: bool = False
+    failed: bool = False
+
+    def count(self, run: RunSpec, timing: Timing | None) -> None:
+        """Take note of a finished run, and of its time if that is known."""
+        self.runs += 1
+        self.episodes += run.episodes
+        if timing is not None:
+            self.timed += run.episodes
+            self.seconds += timing.episode * run.episodes
+
+
+def seconds_left(jobs: Sequence[Job], played: int, elapsed: float, workers: int) -> float | None:
+    """Forecast of the remaining time; None as long as the finished work says nothing about the rest.
+
+    Every job has its own cost per episode. Before the first run of the only job is finished, the pace of its unfinished runs,
+    of which `played` episodes are known, stands in.
+    """
+    rest = [job for job in jobs if not (job.over or job.failed)]
+    left = [job.total_episodes - job.episodes for job in rest]
+    if all(job.timed for job in rest):
+        costs = [job.seconds / job.timed for job in rest]
+        total = sum(episodes * cost for episodes, cost in zip(left, costs, strict=True))
+        ahead = played * min(costs, default=0.0)  # which of the jobs is being played is not known
+        return max(0.0, total - ahead) / workers
+    if len(rest) == 1 and played and elapsed > EVIDENCE_SECONDS:
+        return (left[0] - played) * elapsed / played
+    return None
 
 
 class FailedRunsError(RuntimeError):

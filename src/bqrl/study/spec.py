@@ -22,7 +22,6 @@ from pydantic import AfterValidator, Field, model_validator
 from bqrl.checks import choice
 from bqrl.learners.run import find_learner
 from bqrl.study.problems import Problem, ProblemField
-from bqrl.study.runs import RunSpec
 from bqrl.study.settings import (
     Count,
     Different,
@@ -36,6 +35,7 @@ from bqrl.study.settings import (
     read_settings,
     try_all,
 )
+from bqrl.study.store import RunSpec
 
 Levels = Annotated[tuple[Level, ...], Field(min_length=1), Different]
 Seeds = Annotated[tuple[Seed, ...], Different]

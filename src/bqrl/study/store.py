@@ -1,31 +1,147 @@
-"""Finished runs on disk, in the subfolder `runs`: a log, and one file per run, written whole or not at all.
+"""One run, what fixes it and how it is carried out; and finished runs on disk, in the subfolder `runs`.
 
-A damaged file, or one of another run, is reported and the run is repeated. The log also holds the times of all runs, because
-their files must not depend on clocks.
+That folder holds a log and one file per run, written whole or not at all: an .npz archive that `Record.load` reads, with one more
+array, `run`: the identity of the run and the names of all arrays as canonical JSON. The archive has a checksum of each array. The
+name of the file is a hash of the identity. A damaged file, or one of another run, is reported and the run is repeated. The log
+also holds the times of all runs, because their files must not depend on clocks.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
+import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 from filelock import FileLock, Timeout
 
+import bqrl
 from bqrl.learners.record import Record
+from bqrl.learners.run import Run
 from bqrl.mdp.files.atomic import drafts, write_whole
+from bqrl.mdp.files.npz import pack, unpack
 from bqrl.mdp.model import MDP
-from bqrl.study.runs import RunSpec, Timing, fingerprint, from_bytes, to_bytes
-from bqrl.study.watch import Watch
+from bqrl.study.problems import Problem, canonical
+from bqrl.study.workers import PLAYED
 
+FORMAT = 3  # of a result file
+CODE = ("envs", "kernels", "laws", "learners", "mdp", "planners")  # packages whose code decides a result
 RUNS, LOG = "runs", "runs/study.log"
 LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
 TIME = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "  # how lines of the log begin
 DONE = re.compile(rf"{TIME}done (\S+) core=([0-9.]+) episode=([0-9.]+): ", re.MULTILINE)
+
+_one_at_a_time = threading.Lock()
+
+
+@cache
+def fingerprint() -> str:
+    """The library's version and a hash of the code that computes results; other code gives runs other names."""
+    root = Path(bqrl.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return f"{bqrl.__version__}+{digest.hexdigest()[:16]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """One learner on one problem with one seed."""
+
+    problem: Problem
+    learner: Any
+    params: Mapping[str, Any]
+    tau: float
+    episodes: int
+    delta: float
+    seed: int
+    horizon: int | None = None  # of an environment
+    notes: bool = False  # whether the learner's notes are stored
+    key: str = ""  # name of a run that is not stored
+    code: str = field(default_factory=fingerprint)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Everything that can change the result, the code that computes it included."""
+        fixed = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "key"}
+        return {**fixed, "format": FORMAT, "problem": self.problem.identity}
+
+    @property
+    def name(self) -> str:
+        """Name of the result file without its ending."""
+        if self.key:
+            return self.key
+        digest = hashlib.sha256(canonical(self.identity).encode()).hexdigest()
+        return f"{self.learner}_{self.episodes}_{self.seed}_{digest[:32]}"
+
+    def start(self) -> Run:
+        """The run before its first episode."""
+        options = {"delta": self.delta, "horizon": self.horizon, **self.params}
+        return Run(self.problem.model, self.learner, self.tau, self.episodes, self.seed, **options)
+
+    def __str__(self) -> str:
+        params = ", ".join(f"{key}={value}" for key, value in sorted(self.params.items()))
+        what = f"{self.learner}({params}) on {self.problem}"
+        return f"{what}, tau {self.tau:g}, {self.episodes} episodes, seed {self.seed}"
+
+
+class Timing(NamedTuple):
+    """Seconds of a run: of one core, and elapsed per episode once everything is compiled."""
+
+    core: float
+    episode: float
+
+
+def execute(spec: RunSpec) -> tuple[Record, Timing]:
+    """Carry out a run, usually in a worker process.
+
+    A process carries out one run at a time: threads would only wait for each other. The time per episode is that of the second
+    half of the run, when everything is compiled.
+    """
+    if fingerprint() != spec.code:
+        raise RuntimeError(
+            f"this worker has bqrl {fingerprint()}, the study was started by {spec.code}; install the same version"
+        )
+    with _one_at_a_time:
+        run, core, half = spec.start(), time.process_time(), 0.0
+        try:
+            while run.t < run.total:
+                if run.t == run.total // 2:
+                    half = time.perf_counter()
+                run.step()
+                PLAYED.count.value = run.t
+        finally:
+            PLAYED.count.value = 0
+        per_episode = (time.perf_counter() - half) / (run.total - run.total // 2)
+        record = run.record()
+        record.mdp = None  # the caller has it
+        return record, Timing(core=time.process_time() - core, episode=per_episode)
+
+
+def to_bytes(run: RunSpec, record: Record) -> bytes:
+    """File of a record, without the learner's notes unless the run asks for them."""
+    arrays = {name: array for name, array in record.arrays().items() if run.notes or not name.startswith("note_")}
+    arrays["law_of"] = arrays["law_of"].astype(np.int32)
+    arrays["run"] = np.array(canonical([run.identity, sorted(arrays)]))
+    return pack(arrays)
+
+
+def from_bytes(run: RunSpec, content: bytes) -> Record:
+    """The record in a file; ValueError if the file is damaged or belongs to another run."""
+    arrays = unpack(content)
+    if str(arrays.pop("run", "")) != canonical([run.identity, sorted(arrays)]):
+        raise ValueError("the file does not hold the result of this run")
+    return Record.from_arrays(arrays)
 
 
 class Store:
@@ -34,8 +150,8 @@ class Store:
     The lock file stays behind after release; the lock itself ends with its process.
     """
 
-    def __init__(self, folder: str | Path, watch: Watch | None = None) -> None:
-        self.folder, self.watch = Path(folder), Watch() if watch is None else watch
+    def __init__(self, folder: str | Path, report: Callable[[str, int], None] | None = None) -> None:
+        self.folder, self.report = Path(folder), report
         self.runs, self.log, lock = self.folder / RUNS, self.folder / LOG, self.folder / LOCK
         for place, ours in ((self.runs, self._is_ours()), (lock, lock.is_file())):
             if os.path.lexists(place) and (place.is_symlink() or not ours):
@@ -76,11 +192,12 @@ class Store:
             return re.match(f"{TIME}|$", file.read(20)) is not None
 
     def say(self, text: str, detail: int = 0) -> None:
-        """Write a line to the log, and report it as `Watch.say` does."""
+        """Write a line to the log, and report it with its detail, as `Watch.say` takes them."""
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n"
         with suppress(OSError), self.log.open("ab") as file:  # a full disk must not end a study here
             file.write(line.encode(errors="replace"))
-        self.watch.say(text, detail)
+        if self.report is not None:
+            self.report(text, detail)
 
     def path(self, name: str) -> Path:
         """File of the run of that name."""

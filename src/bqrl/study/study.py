@@ -23,14 +23,11 @@ from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.confidence import log_buffer
 from bqrl.planners.expected import best_mean
 from bqrl.planners.solve import guarantee_curve
-from bqrl.study.runner import Batch, Engine
-from bqrl.study.runs import RunSpec
+from bqrl.study.runner import Batch, Engine, Job, Watch
 from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.spec import Entry, Spec
-from bqrl.study.store import Store
-from bqrl.study.time_left import Job
+from bqrl.study.store import RunSpec, Store
 from bqrl.study.tune import Tuned, halving
-from bqrl.study.watch import Watch
 from bqrl.study.workers import LocalWorkers, Workers
 
 
@@ -119,7 +116,7 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
         for (_, problem, _), tau in product(spec.problems, spec.levels):  # one that fails must do so before the runs
             reference(problem.model, tau, "capped" in spec.measures)
         watch = Watch() if watch is None else watch
-        with Store(folder, watch) as store:
+        with Store(folder, watch.say) as store:
             jobs = []
             for entry in spec.learners.values():
                 runs, episodes = spec.workload(entry)

@@ -14,8 +14,8 @@ import numpy as np
 
 from bqrl.mdp.arrays import FloatArray
 from bqrl.study.runner import Batch
-from bqrl.study.runs import RunSpec
 from bqrl.study.scores import standard_error
+from bqrl.study.store import RunSpec
 
 TIE = 1e-9  # sums of gaps that differ by less, relative to the size of the returns, are equal up to rounding
 

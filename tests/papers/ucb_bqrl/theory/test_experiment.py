@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bqrl.papers.ucb_bqrl.theory.experiment import Context, between, by_case, curve, rough, rows_of
-from bqrl.study.watch import Watch
+from bqrl.study.runner import Watch
 
 
 def test_seeds_of_all_places_differ():

@@ -12,8 +12,8 @@ from bqrl.papers.ucb_bqrl.theory.experiment import RHO
 from bqrl.papers.ucb_bqrl.theory.possible_returns import KNAPSACK
 from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS, FILE, QUICK, run_theory, stored_experiments, theory_result
 from bqrl.results.result import read, write
+from bqrl.study.runner import Watch
 from bqrl.study.settings import read_settings, settings_of
-from bqrl.study.watch import Watch
 
 CHARTS = ["coverage", "bounds", "hard", "hard_growth", "buffer", "knapsack"]
 
