@@ -17,10 +17,9 @@ from typer import Option
 
 import bqrl
 from bqrl.checks import number, whole
-from bqrl.cli.output import warn
+from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.params import read_params
 from bqrl.cli.problem import ProblemOptions, read_problem
-from bqrl.cli.progress import ProgressBar
 from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record

@@ -1,12 +1,14 @@
-"""What every command takes, how it ends, and text on terminals and in pipes."""
+"""What every command takes, how it ends, and what it shows: text on terminals and in pipes, and progress on standard error."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
@@ -16,6 +18,8 @@ import typer
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table as Grid
 from rich.text import Text
 from typer import Option
@@ -24,9 +28,11 @@ from bqrl.errors import ArgumentError
 from bqrl.results.page import PAGE, is_text
 from bqrl.results.result import RESULT, Result, Table, plain, write
 from bqrl.results.words import displayed
+from bqrl.study.runner import Engine, Watch, clock
 
 PIPED_WIDTH = 140  # columns where no window limits them
 SPACE = 2  # between the columns of a table
+QUIET_SECONDS = 2.0  # before the progress is shown
 OUT = "Folder for the result's files; by default results/NAME of the study, results/NAME_quick with --quick."
 
 
@@ -129,3 +135,57 @@ def show(header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = 
         console.print(end="\n" if lines or table is not filled[-1] else "")
     for line in lines:
         console.print(fill(line, console.width, break_on_hyphens=False), soft_wrap=True)
+
+
+class ProgressBar(Watch, Live):
+    """Progress at a terminal, after two seconds and without a trace; `lines` are also printed where there is no terminal."""
+
+    def __init__(self, *, lines: bool = False, notices: Iterable[str] = ()) -> None:
+        self.notices = [*notices]  # printed once runs begin
+        self.phase("starting")
+        self.created = self.begun
+        console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        self.lines = lines or console.is_terminal
+        Live.__init__(self, console=console, auto_refresh=console.is_terminal, refresh_per_second=10, transient=True)
+
+    def say(self, text: str, detail: int = 0) -> None:
+        """A line above the display, or in its place."""
+        live = self.console.is_terminal
+        if detail < 0 or (self.lines and detail <= (0 if live else 1)):
+            self.console.print(text, soft_wrap=True, style="dim" if live else None)
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """What is being done now, and in how many steps."""
+        self.engine: Engine | None = None
+        self.text, self.total, self.done, self.begun = text, total, 0, time.monotonic()
+
+    def tick(self, *_: object) -> None:
+        """One more step is done."""
+        self.done += 1
+
+    def show(self, engine: Engine) -> None:
+        """What is being done now: the runs of an engine, whose progress the display looks up by itself."""
+        warn(*self.notices)
+        self.notices, self.engine = [], engine
+
+    def get_renderable(self) -> Grid:
+        """The display: one line with a bar for each part of the work."""
+        table, cell = Grid.grid(padding=(0, 2, 0, 0)), partial(Text, no_wrap=True, overflow="ellipsis")
+        for text, done, total, state in self._parts() if time.monotonic() - self.created >= QUIET_SECONDS else ():
+            table.add_row(cell(text), Bar(total=total, completed=done, width=10, pulse=total is None), cell(state))
+        return table
+
+    def _parts(self) -> Iterator[tuple[str, int, int | None, str]]:
+        """The phase, or all runs of an engine and each of its jobs: text, steps done, number of steps, state."""
+        if self.engine is None:
+            seconds, left = time.monotonic() - self.begun, None
+            if self.total and self.done and seconds > QUIET_SECONDS:
+                left = seconds * (self.total - self.done) / self.done
+            yield self.text, self.done, self.total, clock(seconds, left)
+            return
+        done, total = self.engine.episodes()
+        yield f"{total} episodes", done, total, clock(self.engine.seconds, self.engine.seconds_left())
+        for job in self.engine.jobs:
+            now = "failed" if job.failed else "finished" if job.over else job.phase
+            best = f"; best so far: {job.best}" if job.best else ""
+            yield job.label, job.runs, job.total_runs, f"{job.runs}/{job.total_runs} runs, {now}{best}"

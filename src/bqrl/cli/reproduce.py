@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from bqrl.cli.output import StudyCommand, warn
-from bqrl.cli.progress import ProgressBar
+from bqrl.cli.output import ProgressBar, StudyCommand, warn
 from bqrl.errors import ArgumentError
 from bqrl.papers import paper_file
 from bqrl.papers.ucb_bqrl.view import View

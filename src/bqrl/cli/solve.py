@@ -12,9 +12,8 @@ from typer import Option
 
 import bqrl
 from bqrl.checks import number
-from bqrl.cli.output import warn
+from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.problem import ProblemOptions, read_problem
-from bqrl.cli.progress import ProgressBar
 from bqrl.errors import ArgumentError
 from bqrl.planners.follow import play_shares
 from bqrl.planners.plan import Plan, check_levels
