@@ -23,7 +23,8 @@ test: lint  ## set-up, linters and all tests; kernels a second time without comp
 	@if [ -d tests/kernels ]; then echo "== kernel tests, interpreted"; NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q tests/kernels; fi
 
 test-all: export BQRL_FUZZ ?= 10000
-test-all: test  ## the same with 10,000 mutated inputs per loader
+test-all: export PYTEST_ADDOPTS = -m ""
+test-all: test  ## the same with the longest tests and 10,000 mutated inputs per loader
 
 reproduce: setup  ## set-up and the whole numerical study; ARGS="--quick" for a short one
 	@echo "== reproduce"
@@ -31,7 +32,7 @@ reproduce: setup  ## set-up and the whole numerical study; ARGS="--quick" for a 
 
 check: lint  ## linters and the quick tests
 	@echo "== quick tests"
-	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow"
+	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow and not nightly"
 
 lint: setup  ## ruff, mypy, import-linter
 	@echo "== ruff"

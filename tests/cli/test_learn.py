@@ -244,14 +244,17 @@ def test_other_parameters_or_problems_take_no_stored_run(cli, tiny, tmp_path, mo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["learn", "compare"])
-def test_kills_at_any_moment_change_nothing(cli, tiny, tmp_path, command):
+@pytest.mark.parametrize(
+    ("command", "kills"),
+    [("learn", 2), ("compare", 3), *(pytest.param(one, 8, marks=pytest.mark.nightly) for one in ("learn", "compare"))],
+)
+def test_kills_at_any_moment_change_nothing(cli, tiny, tmp_path, command, kills):
     asked = [command, tiny, "--tau", "0.4", "--episodes", "1500", "--seeds", "6", "--workers", "2"]
     asked += ["--learner", "sarsa", "--learner", "psrl"] if command == "compare" else ["--log"]
     total = 12 if command == "compare" else 6
     assert cli(*asked, "--workers", 1, "--out", tmp_path / "whole")[0] == 0
     out, chance = tmp_path / "killed", random.Random(3)
-    for kill in range(5):
+    for kill in range(kills):
         process = subprocess.Popen([sys.executable, "-m", "bqrl", *asked, "--out", str(out)], start_new_session=True)
         before, end = len(list(out.glob("runs/*.npz"))), time.monotonic() + 60.0
         wanted = min(total, before + (0 if kill == 0 else chance.randint(1, 2)))

@@ -8,7 +8,7 @@ import pytest
 from bqrl.envs import names
 
 ROOT = Path(__file__).parents[2]
-SLOW = ("ICUSepsis", "BettingGame", "AmericanPut")
+MARKS = {"ICUSepsis": pytest.mark.nightly, "BettingGame": pytest.mark.slow, "AmericanPut": pytest.mark.slow}
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,7 @@ def test_the_table_has_every_problem_at_every_level_once(page):
     assert {tuple(line.split("|")[2].strip() for line in rows) for rows in lines.values()} == {("0.05", "0.1", "0.5")}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in names()]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in names()])
 def test_the_table_is_recomputed(page, name):
     try:
         computed = list(page.rows(name))

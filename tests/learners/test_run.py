@@ -12,6 +12,7 @@ from oracles import random_mdp
 import bqrl.learners
 from bqrl.envs import asset_selling
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError, GridError, ModelWarning
+from bqrl.learners import score
 from bqrl.learners.protocol import Learner, Task, blank_model
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.mdp.files import read_arrays, write_arrays
@@ -290,11 +291,12 @@ class Labels(First):
         pass
 
 
-def test_policies_that_cannot_be_bracketed_are_scored_by_simulation(tmp_path):
+def test_policies_that_cannot_be_bracketed_are_scored_by_simulation(tmp_path, monkeypatch):
+    monkeypatch.setattr(score, "SIMULATED_EPISODES", 2000)
     mdp, path = without_grid(), tmp_path / "run.npz"
     record, plain = learn(mdp, Labels, 0.3, 6, 2), learn(mdp, First, 0.3, 6, 2)
     assert (plain.scores, plain.simulated) == ("bracket", 0)
-    assert (record.scores, record.simulated, record.score_error) == ("simulated", 10_000, np.inf)
+    assert (record.scores, record.simulated, record.score_error) == ("simulated", 2000, np.inf)
     assert record.returns.tobytes() == plain.returns.tobytes()  # scoring does not disturb the run
     np.testing.assert_allclose(record.means(), plain.means(), atol=0.1)
     again = Run(mdp, Labels, 0.3, 6, 2)
@@ -308,7 +310,7 @@ def test_policies_that_cannot_be_bracketed_are_scored_by_simulation(tmp_path):
     assert learn(mdp, Labels, 0.3, 6, 3).pmf.tobytes() != record.pmf.tobytes()
     record.save(path)
     loaded = bqrl.Record.load(path)
-    assert (loaded.scores, loaded.simulated, loaded.law_error) == ("simulated", 10_000, record.law_error)
+    assert (loaded.scores, loaded.simulated, loaded.law_error) == ("simulated", 2000, record.law_error)
 
 
 def test_a_checkpoint_keeps_the_error_of_earlier_scores():
