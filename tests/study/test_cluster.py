@@ -12,7 +12,6 @@ import time
 
 import pytest
 from small_study import RUNS, results_of
-from worker_calls import assert_classes_are_kept
 
 from bqrl.cli.commands import run
 from bqrl.study import workers as pools
@@ -108,10 +107,6 @@ def test_without_workers_it_waits_and_a_lost_scheduler_is_one_line(scheduler, st
     assert study.returncode == 2, said
     assert said.splitlines()[-1].endswith("was lost; finished runs are kept")
     assert "Traceback" not in said
-
-
-def test_an_answer_does_not_change_the_classes_of_the_main_script(scheduler, workers):
-    assert_classes_are_kept(f"ClusterWorkers({scheduler[0]!r})")
 
 
 def test_an_error_on_the_cluster_belongs_to_its_call(scheduler, workers):

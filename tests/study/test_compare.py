@@ -147,8 +147,12 @@ from bqrl.learners.sarsa import Sarsa
 class Mine(Sarsa):
     name = "mine"
 
+    def plan(self):
+        return super().plan()
+
+plan = Mine.plan
 experiment = bqrl.compare("AssetSelling", ["q-learning", Mine], tau=0.5, episodes=5, seeds=2)
-print(*sorted(row["learner"] for row in experiment.rows()))
+print(*sorted(row["learner"] for row in experiment.rows()), Mine.plan is plan)  # answers do not replace its methods
 """
 
 
@@ -160,7 +164,7 @@ def test_a_script_needs_no_guard(tmp_path, place):
     found = subprocess.run(
         [sys.executable, place], cwd=tmp_path, input=given, capture_output=True, text=True, check=False
     )
-    assert (found.returncode, found.stdout, found.stderr) == (0, "mine q-learning\n", "")
+    assert (found.returncode, found.stdout, found.stderr) == (0, "mine q-learning True\n", "")
 
 
 @pytest.mark.parametrize(

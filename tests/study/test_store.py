@@ -255,9 +255,9 @@ def test_two_writers_of_one_folder_never_fail(tmp_path):
 
 
 def test_a_run_is_what_learn_makes_and_its_times_are_positive():
-    record, timing = execute(RUN)
+    arrays, timing = execute(RUN)
     same = bqrl.learn(PROBLEM.model, "q-learning", tau=0.5, episodes=20, seed=7)
-    np.testing.assert_array_equal(record.returns, same.returns)
+    np.testing.assert_array_equal(arrays["returns"], same.returns)
     assert 0.0 < timing.episode
     assert 0.0 < timing.core
 

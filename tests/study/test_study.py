@@ -144,7 +144,7 @@ def test_learners_trained_once_do_not_see_the_level():
     for entry in spec.learners.values():
         if not entry.per_level:
             runs = [replace(spec.run(entry, tau, 5), episodes=60) for tau in (0.1, 0.9)]
-            low, high = (execute(run)[0].arrays() for run in runs)
+            low, high = (execute(run)[0] for run in runs)
             assert low.pop("settings") != high.pop("settings")
             assert low.keys() == high.keys()
             assert all(low[name].tobytes() == high[name].tobytes() for name in low), entry.key

@@ -226,7 +226,7 @@ class Engine:
         """Store what a call returned, and resume the jobs that waited for it."""
         run, timing, waiting = self.used[name], None, self._waiting.pop(name)
         try:
-            record, timing = call.result()
+            arrays, timing = call.result()
         except (BrokenExecutor, CancelledError):
             raise LostWorkersError(self.workers.lost) from None
         except Exception as error:
@@ -238,9 +238,9 @@ class Engine:
             self._say(traceback.format_exc(), detail=2)
         else:
             if self.store is None:
-                self.records[name] = record
+                self.records[name] = Record.from_arrays(arrays)
             else:
-                self.store.save(run, record, timing)
+                self.store.save(run, arrays, timing)
             self.made += 1
         for job in waiting:
             job.missing -= 1

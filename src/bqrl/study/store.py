@@ -102,8 +102,8 @@ class Timing(NamedTuple):
     episode: float
 
 
-def execute(spec: RunSpec) -> tuple[Record, Timing]:
-    """Carry out a run, usually in a worker process.
+def execute(spec: RunSpec) -> tuple[dict[str, Any], Timing]:
+    """Carry out a run, usually in a worker process: its record as plain arrays, which any process can read, and its times.
 
     A process carries out one run at a time: threads would only wait for each other. The time per episode is that of the second
     half of the run, when everything is compiled.
@@ -123,15 +123,14 @@ def execute(spec: RunSpec) -> tuple[Record, Timing]:
         finally:
             PLAYED.count.value = 0
         per_episode = (time.perf_counter() - half) / (run.total - run.total // 2)
-        record = run.record()
-        record.mdp = None  # the caller has it
-        return record, Timing(core=time.process_time() - core, episode=per_episode)
+        arrays = run.record().arrays()
+        stored = {name: array for name, array in arrays.items() if spec.notes or not name.startswith("note_")}
+        return stored, Timing(core=time.process_time() - core, episode=per_episode)
 
 
-def to_bytes(run: RunSpec, record: Record) -> bytes:
-    """File of a record, without the learner's notes unless the run asks for them."""
-    arrays = {name: array for name, array in record.arrays().items() if run.notes or not name.startswith("note_")}
-    arrays["law_of"] = arrays["law_of"].astype(np.int32)
+def to_bytes(run: RunSpec, arrays: Mapping[str, Any]) -> bytes:
+    """File of the arrays of a record."""
+    arrays = {**arrays, "law_of": arrays["law_of"].astype(np.int32)}
     arrays["run"] = np.array(canonical([run.identity, sorted(arrays)]))
     return pack(arrays)
 
@@ -215,10 +214,10 @@ class Store:
             return False
         return True
 
-    def save(self, run: RunSpec, record: Record, timing: Timing) -> None:
+    def save(self, run: RunSpec, arrays: Mapping[str, Any], timing: Timing) -> None:
         """Write the result of a run, and its times to the log."""
         try:
-            write_whole(self.path(run.name), to_bytes(run, record))
+            write_whole(self.path(run.name), to_bytes(run, arrays))
         except OSError as error:
             why, remedy = error.strerror or error, "make room and " if error.errno == errno.ENOSPC else ""
             said = f"cannot write to {self.folder}: {why}; finished runs are kept; {remedy}run the command again"

@@ -1,8 +1,9 @@
 """Workers carry out calls; `submit` returns a future, as the executors of `concurrent.futures` do.
 
 `Workers` calls in this process. `LocalWorkers` are spawned processes with one compute thread each, every one in a pool of its
-own: if a process dies, only its current call is repeated. A call at which three processes died has failed. Calls and results are
-sent by cloudpickle, with the code of what the main script or a notebook defines: processes never import the main script.
+own: if a process dies, only its current call is repeated. A call at which three processes died has failed. Calls are sent by
+cloudpickle, with the code of what the main script or a notebook defines: processes never import the main script. Results are
+plain data, so that no copy of a class of that script comes back.
 
 `ClusterWorkers` are those of a Dask cluster: `dask scheduler` on one machine, `dask worker ADDRESS` on any number of them. A
 worker carries out one run at a time, so cores are used by processes: `dask worker ADDRESS --nworkers 8 --nthreads 1`. Results
@@ -13,7 +14,6 @@ ports.
 
 from __future__ import annotations
 
-import io
 import logging
 import multiprocessing
 import os
@@ -100,12 +100,12 @@ class LocalWorkers(Workers):
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Carry out a call in the process of this thread, and again in a new one if that dies."""
-        sent = packed_call(function, *arguments)
+        sent = cloudpickle.dumps((function, arguments))
         for attempt in range(MAX_DEATHS):
             if attempt:
                 self._notes.append("a worker process died; its run is repeated")
             try:
-                answer = self._process().submit(carry_out, *sent).result()
+                answer = self._process().submit(carry_out, sent).result()
             except BrokenExecutor:
                 self._pools.pop(threading.get_ident(), None)
                 self._deaths_in_a_row += 1
@@ -190,7 +190,7 @@ class ClusterWorkers(Workers):
             except BaseException as error:  # a worker that was killed or a call that was cancelled is one, too
                 future.set_exception(error)
 
-        self._executor.submit(carry_out, *packed_call(function, *arguments)).add_done_callback(deliver)
+        self._executor.submit(carry_out, cloudpickle.dumps((function, arguments))).add_done_callback(deliver)
         return future
 
     def notes(self) -> list[str]:
@@ -252,55 +252,25 @@ def _begin(count: Any) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def packed_call(function: Callable[..., Any], *arguments: Any) -> tuple[bytes, set[str]]:
-    """A call as `carry_out` takes it, with the names of the classes of the main script."""
-    shared = {name for name, thing in list(vars(sys.modules["__main__"]).items()) if isinstance(thing, type)}
-    return cloudpickle.dumps((function, arguments)), shared
+def carry_out(sent: bytes) -> tuple[Any, Exception | None]:
+    """Carry out a call in a worker process: its result and None, or None and the error that it raised.
 
-
-def received(answer: bytes, text: str, note: str) -> Any:
-    """The result in an answer of `carry_out`; raises the error if the call did."""
+    Both travel by name. An error whose class the other process could not import is sent as a RuntimeError with its text.
+    """
+    function, arguments = pickle.loads(sent)
     try:
-        result, error = pickle.loads(answer)
-    except Exception:  # an error may be no valid argument of its own class
-        error = RuntimeError(text)
-        error.add_note(note)
+        return function(*arguments), None
+    except Exception as error:
+        try:
+            found = pickle.loads(pickle.dumps(error))
+        except Exception:
+            found = RuntimeError(f"{type(error).__name__}: {error}")
+        found.add_note(f"In a worker process:\n{traceback.format_exc()}")
+        return None, found
+
+
+def received(result: Any, error: Exception | None) -> Any:
+    """The result in an answer of `carry_out`; raises the error if the call did."""
     if error is not None:
         raise error
     return result
-
-
-def carry_out(sent: bytes, shared: set[str]) -> tuple[bytes, str, str]:
-    """Carry out a call in a worker process: its result and None, or None and the error that it raised; and what failed."""
-    function, arguments = pickle.loads(sent)
-    try:
-        return _packed(shared, function(*arguments), None), "the result of a worker process cannot be read", ""
-    except Exception as error:
-        text, note, found = f"{type(error).__name__}: {error}", f"In a worker process:\n{traceback.format_exc()}", b""
-        error.add_note(note)
-        with suppress(Exception):  # an error may hold what cannot be sent
-            found = _packed(shared, None, error)
-        return found, text, note
-
-
-def _packed(shared: set[str], result: Any, error: Exception | None) -> bytes:
-    content = io.BytesIO()
-    answer = _Answer(content)
-    answer.shared = shared
-    answer.dump((result, error))
-    return content.getvalue()
-
-
-class _Answer(cloudpickle.Pickler):  # type: ignore[misc]
-    """Writes an answer. Classes that the main script has go by name: copies would replace the methods of its own."""
-
-    shared: set[str]  # names of these classes
-
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, type) and obj.__module__ == "__main__" and obj.__qualname__ in self.shared:
-            return _of_main, (obj.__qualname__,)
-        return super().reducer_override(obj)
-
-
-def _of_main(name: str) -> Any:
-    return vars(sys.modules["__main__"])[name]
