@@ -223,7 +223,7 @@ def policy_arrays(policy: Policy | None, mdp: MDP | None = None) -> dict[str, An
 def stored_policy(arrays: dict[str, Any]) -> Policy | None:
     """Return the policy that `policy_arrays` stored; None, and a warning with the reason, if it could not be stored."""
     if "missing" in arrays:
-        warn_caller(f"the file holds no final policy: {arrays['missing']}")
+        warn_caller(f"the record holds no final policy: {arrays['missing']}")
         return None
     return policy_from_arrays(arrays) if arrays else None
 
