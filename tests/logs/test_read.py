@@ -279,6 +279,14 @@ def test_whole_numbers_may_have_a_decimal_point(tmp_path):
             "episode;state;action;reward\n1;a;x;0,5\n2;a;x;0.5\n",
             "line 3, column 'reward': expected the decimal sign ','",
         ),
+        (
+            "episode\tstate\taction\treward\n1\ta\tx\t7\n2\ta\tx\t1,500\n",
+            "line 3, column 'reward': expected a number without",
+        ),
+        (
+            "episode;state;action;reward\n1;a;x;1,500\n2;a;x;yes\n3;a;x;0,5\n",
+            "line 3, column 'reward': expected a finite",
+        ),
         ("episode,state,action,rewrd\n1,a,x,1\n", "map reward to 'rewrd' with columns"),
         ('episode,state,action,reward\n1,a,x,1\n2,"a\nb",x,1\n', "line 3, column 'state': expected a printable name"),
         ("episode,state,action,reward\n1,a,x\x07,1\n", "line 2, column 'action': expected a printable name"),

@@ -36,7 +36,7 @@ from bqrl.mdp.columns import (
     plain,
     repeated,
 )
-from bqrl.mdp.files.csv import BLANK, floats, separator, states_separator
+from bqrl.mdp.files.csv import BLANK, DecimalSignError, floats, separator, states_separator
 from bqrl.mdp.files.regular import regular_size
 
 ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event", "end")
@@ -407,6 +407,8 @@ def _numbers(source: Source, column: Sequence[Any], done: int, header: str) -> F
     """Rewards as finite floats."""
     try:
         numbers = source.numbers(column)
+    except DecimalSignError as doubt:
+        raise source.error(done + doubt.place, str(doubt), header) from None
     except (TypeError, ValueError):
         numbers = np.array([_float(source, value) for value in column])
     bad = np.flatnonzero(~np.isfinite(numbers))
@@ -414,7 +416,7 @@ def _numbers(source: Source, column: Sequence[Any], done: int, header: str) -> F
         i = int(bad[0])
         rule = "a finite number"
         with suppress(TypeError, ValueError):
-            if source.path is not None and np.isfinite(floats([column[i]], source.sign, None)[0][0]):
+            if source.path is not None and np.isfinite(floats([column[i]], source.sign, None, certain=True)[0][0]):
                 rule = f"the decimal sign {source.decimal!r} as above"
         raise source.error(done + i, f"expected {rule}, got {shown(column[i])}; correct or drop it", header)
     return numbers
@@ -424,5 +426,7 @@ def _float(source: Source, value: Any) -> float:
     """`value` as a float; NaN if it is not a number."""
     try:
         return float(source.numbers([value])[0])
+    except DecimalSignError:  # a number, whatever its sign means
+        return 0.0
     except (TypeError, ValueError):
         return float("nan")

@@ -108,6 +108,20 @@ def test_csv_from_any_editor(tmp_path, text):
     assert mdp.outcomes(0, 0, 0)[2].tolist() == [2.0, 3.0]
 
 
+@pytest.mark.parametrize(
+    ("sign", "rewards"), [("\t", ("1,500", "-12,250")), (";", ("1,500", "7")), (";", ("1.500", "100"))]
+)
+def test_thousands_separators_are_not_read_as_decimal_signs(tmp_path, sign, rewards):
+    lines = ["state|action|next_state|probability|reward", *(f"x|{i}|x|100%|{r}" for i, r in enumerate(rewards))]
+    text = "\n".join(lines).replace("|", sign)
+    with pytest.raises(FileFormatError, match=r"line 2: expected a number without .*; write 1500 or 1.5000") as fault:
+        read(tmp_path, text)
+    assert (fault.value.line, fault.value.column) == (2, "reward")
+    one, half = ("1,000", "0,5") if "," in rewards[0] else ("1.000", "0.5")  # probabilities show the decimal sign
+    text = text.replace("100%", one) + f"\nx|9|x|{half}|1\nx|9|x|{half}|2".replace("|", sign)
+    assert read(tmp_path, text, columns={"reward": "reward"}).reward[0, 0] == 1.5
+
+
 @pytest.mark.parametrize(("name", "S", "A", "rows", "start", "low", "high"), TABLE, ids=[row[0] for row in TABLE])
 def test_benchmark_domains_load(tmp_path, name, S, A, rows, start, low, high):
     path = DOMAINS / f"{name}.csv"

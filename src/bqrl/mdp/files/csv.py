@@ -10,7 +10,8 @@ Lines `# key: value` above the header hold what a table cannot: horizon, discoun
 names, or numbers that count from 0 or from 1, states and actions separately. Lines with the same (s, a, s') merge: equal
 rewards add up, different ones are random rewards. A (s, a) without a line is an action that does not exist. A column
 `stage` makes the kernel stage-dependent. Columns are separated by commas, semicolons or tabs; a decimal comma is read
-where columns are not separated by commas. With a column `event` the rows share noise (see `bqrl.mdp.listing`).
+where columns are not separated by commas. If every comma may separate thousands (1,500), or every point in a file with
+semicolons, the file is refused. With a column `event` the rows share noise (see `bqrl.mdp.listing`).
 
 A spreadsheet that saves such a file may add empty cells and quotes to the `#` lines and empty lines at the end; they are
 read all the same.
@@ -44,6 +45,7 @@ FACT = re.compile(r"#[#\s]*([\w ]+?)\s*[:=]\s*(.*)")
 USUAL_HORIZON = 100  # the horizon of published results on such files, which do not state one
 CHUNK = 100_000  # lines per block, which bounds the memory for text
 SIGNS = (",", ";", "\t")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")  # a sign that may separate thousands
 BLANK = " \r,;\t"
 
 
@@ -197,15 +199,18 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
     try:
         for done in range(0, len(body), CHUNK):
             cells = _columns(body[done : done + CHUNK], sign, len(header))
-            for role, j in place.items():
+            for role, j in sorted(place.items(), key=lambda item: item[0] != "probability"):
                 if role in TEXT:
                     codes = map(index[role].__getitem__, map(str.strip, cells[j]))
                     parts[role].append(np.fromiter(codes, np.int64, len(cells[j])))
                 else:
                     percent = role == "probability" and "%" in "".join(cells[j])
                     column = list(map(without_percent, cells[j])) if percent else cells[j]
-                    numbers, decimal = floats(column, sign, decimal)
+                    numbers, decimal = floats(column, sign, decimal, certain=role == "probability")  # below 1000
                     parts[role].append(numbers)
+    except DecimalSignError as doubt:
+        n, name = filled[done + doubt.place], header[place[role]]
+        raise FileFormatError(f"line {n}: {doubt} (column {name})", line=n, column=name) from None
     except (ValueError, csv.Error):
         raise _fault(filled, body, header, place, sign) from None
     found = {role: np.concatenate(part) for role, part in parts.items()}
@@ -272,8 +277,23 @@ def _columns(lines: list[str], sign: str, width: int) -> list[list[str]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def floats(cells: Sequence[str], sign: str, decimal: str | None) -> tuple[FloatArray, str | None]:
-    """Numbers of a column and the decimal sign; ValueError if a cell is not a number or signs are mixed."""
+class DecimalSignError(ValueError):
+    """The commas or points of a column may be decimal or separate thousands; `place` is the index of the first one."""
+
+    def __init__(self, cell: str, place: int) -> None:
+        whole = cell.replace(",", "").replace(".", "")
+        super().__init__(f"expected a number without thousands separators, got {cell!r}; write {whole} or {cell}0")
+        self.place = place
+
+
+def floats(
+    cells: Sequence[str], sign: str, decimal: str | None, *, certain: bool = False
+) -> tuple[FloatArray, str | None]:
+    """Numbers of a column and the decimal sign; ValueError if a cell is not a number or signs are mixed.
+
+    DecimalSignError if no column so far shows the decimal sign and this one may separate thousands, unless it is `certain` not to.
+    Spreadsheets write 1,500 for 1500 between tabs or semicolons, and 1.500 between semicolons.
+    """
     cells = cells if all(map(str.isascii, cells)) else [cell.strip() for cell in cells]  # without no-break spaces
     style = "." if any("." in cell for cell in cells) else None
     try:
@@ -289,6 +309,10 @@ def floats(cells: Sequence[str], sign: str, decimal: str | None) -> tuple[FloatA
         or (style and decimal not in (None, style))
     ):
         raise ValueError
+    if decimal is None and not certain and (style == "," or (style and sign == ";")):
+        signs = [(cell.strip(), i) for i, cell in enumerate(cells) if style in cell]
+        if all(THOUSANDS.fullmatch(cell) for cell, _ in signs):
+            raise DecimalSignError(*signs[0])
     return numbers, style or decimal
 
 
