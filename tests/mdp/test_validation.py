@@ -120,3 +120,12 @@ def test_counts_and_actions_that_do_not_exist_name_the_remedy():
     with pytest.raises(ModelError, match=r"must be finite, got -inf; mask actions that do not exist with available="):
         MDP(P, np.where(R == -2.0, -np.inf, R), horizon=1)
     assert MDP(P, np.where(R == -2.0, -np.inf, R), horizon=1, available=R != -2.0).reward.min() == 0.0
+
+
+def test_a_tuple_that_names_a_state_is_not_a_law():
+    """With two states (1, 0) has the form of two probabilities."""
+    moves = [((0, 0), "go", (1, 0), 1.0, 1.0), ((1, 0), "go", (1, 0), 1.0, 0.0)]
+    table = [dict(zip(("state", "action", "next_state", "probability", "reward"), move, strict=True)) for move in moves]
+    for start in ((1, 0), {(1, 0): 1.0}, "(1, 0)"):
+        assert MDP(table, horizon=2, start=start).mu.tolist() == [0.0, 1.0]
+    assert MDP(table, horizon=2, start=(0.5, 0.5)).mu.tolist() == [0.5, 0.5]

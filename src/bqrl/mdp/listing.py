@@ -8,7 +8,7 @@ distinguishes several laws of events.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,8 @@ def read_frame(
     headers = {role: listed[i][0] for role, i in place.items()}
     content = {role: listed[i][1] for role, i in place.items()}
     for role, column in content.items():
+        if role in TEXT and isinstance(column, list) and all(isinstance(cell, Hashable) for cell in column):
+            continue  # states may be tuples
         try:
             shape = (column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)).shape
             got = "" if len(shape) == 1 else f"shape {shape}"

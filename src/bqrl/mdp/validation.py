@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from bqrl.errors import ArgumentError, ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.build import MAX_STAGES, Table, check_horizon, names, row_place
+from bqrl.mdp.columns import label_text
 
 MAX_PLACES = 100_000_000  # (stage, state) pairs: a table of reachable states must fit
 MAX_SHARE = 1e6  # larger entries cannot be percentages either; sums stay finite
@@ -179,9 +181,9 @@ def first_state(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArra
     mu = np.zeros(S)
     if isinstance(start, Mapping):
         for state, share in start.items():
-            mu[_state(state, S, labels)] += number(share, f"start[{shown(state)}]", 0.0)
-    elif isinstance(start, (str, int, np.integer)) and not isinstance(start, bool):
-        mu[_state(start, S, labels)] = 1.0
+            mu[_state(_named(state, labels), S, labels)] += number(share, f"start[{shown(state)}]", 0.0)
+    elif isinstance(_named(start, labels), (str, int, np.integer)) and not isinstance(start, bool):
+        mu[_state(_named(start, labels), S, labels)] = 1.0
     else:
         try:
             mu = np.array(start, dtype=np.float64)
@@ -208,6 +210,12 @@ def check_discount(given: Any) -> float:
             raise
         remedy = f"for interest of {100.0 * (growth - 1.0):.6g} % per stage give 1 / {growth:.9g}"
         raise wrong("discount", given, "be a number in (0, 1]", short(float(given)), remedy=remedy) from None
+
+
+def _named(given: Any, labels: tuple[str, ...] | None) -> Any:
+    """The name of a state that is given as an object such as a tuple or a date; anything else as it is."""
+    text = "" if isinstance(given, (str, Real, list, np.ndarray, Mapping)) else label_text(given)
+    return text if text and text in (labels or ()) else given
 
 
 def _state(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
