@@ -138,3 +138,10 @@ def test_arrays_that_differ_are_different_labels():
     for cells in (close, long):
         assert coded(cells).code.tolist() == [0, 1]
     assert label_text(np.array([1, 2])) == label_text([1, 2]) == "[1, 2]"
+
+
+def test_an_index_that_repeats_a_column_is_left_alone():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"state": ["x"], "action": ["go"], "next_state": ["x"], "probability": [1.0], "reward": [2.0]})
+    for index in ("state", ["state", "action"]):
+        assert [header for header, _ in frame_columns(frame.set_index(index, drop=False))] == list(frame)

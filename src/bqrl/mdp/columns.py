@@ -159,7 +159,7 @@ def frame_columns(frame: Any) -> list[tuple[str, Any]]:
     elif hasattr(frame, "collect"):
         frame = frame.collect()
     elif hasattr(frame, "reset_index") and any(name is not None for name in frame.index.names):
-        frame = frame.reset_index()
+        frame = frame.reset_index(level=[i for i, name in enumerate(frame.index.names) if name not in frame.columns])
     return [(str(key), frame[key]) for key in (frame.keys() if isinstance(frame, Mapping) else frame.columns)]
 
 
