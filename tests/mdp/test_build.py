@@ -169,3 +169,16 @@ def test_dicts_that_are_no_tables_name_the_remedy():
         ModelError, match=r"got a dict of dicts; list its outcomes as dicts, or read .* with from_gymnasium"
     ):
         MDP({0: {0: [(1.0, 0, 0.0, False)]}}, horizon=4)
+
+
+def test_masked_numbers_are_not_read():
+    R = np.ma.masked_array([[1.0], [99.0]], mask=[[False], [True]])
+    with pytest.raises(TypeError, match="rewards must be an array of numbers of one shape, got MaskedArray"):
+        MDP([[[0.1, 0.9]], [[0.0, 1.0]]], R, horizon=5)
+
+
+def test_an_object_array_of_matrices_is_read_like_their_list():
+    P = np.empty(2, object)
+    P[:] = [sparse.csr_array(np.eye(3)), sparse.csr_array(np.eye(3))]
+    with pytest.raises(ValueError, match=r"for one matrix \(S,S\) per action pass sparse.vstack"):
+        MDP(P, np.zeros((3, 2)), horizon=5)

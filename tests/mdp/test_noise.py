@@ -285,3 +285,17 @@ BAD = [
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_a_bad_law_gets_one_clear_line(call, exception, message):
     assert_one_line(call, exception, message)
+
+
+@pytest.mark.parametrize("mass", [None, 0.9])
+def test_scipy_laws_off_the_whole_numbers_are_refused(mass):
+    """A quarter of the mass lies on 0.5; it must not be spread over the other events."""
+    law = stats.rv_discrete(values=([0.5, 1, 2], [0.25, 0.25, 0.5]))
+    with pytest.raises(ValueError, match=r"noise must put all its mass on whole numbers, got 0.75; give it as {event"):
+        event_laws(law, 3, mass)
+
+
+def test_events_that_a_scipy_law_excludes_are_not_possible():
+    (law,), _ = event_laws(stats.rv_discrete(values=([1, 2, 6], [0.25, 0.25, 0.5])), 3, None)
+    assert law.events == (1, 2, 6)
+    assert law.probabilities.tolist() == [0.25, 0.25, 0.5]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,8 @@ class Table:
 
 def read(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
     """Table and horizon of a model given as dense arrays, SciPy matrices or a list of transitions."""
+    if isinstance(transitions, np.ndarray) and transitions.dtype == object:  # matrices as toolboxes store them
+        transitions = list(transitions)
     if _is_sparse(transitions) or (
         isinstance(transitions, (list, tuple)) and transitions and _is_sparse(transitions[0])
     ):
@@ -91,7 +93,7 @@ def _settle_horizon(stages: int | None, horizon: int | None, what: str) -> int:
 
 def _numbers(array: Any, what: str, remedy: str = "") -> FloatArray:
     try:
-        if np.iscomplexobj(array):
+        if np.iscomplexobj(array) or np.ma.is_masked(array):
             raise TypeError
         numbers = np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -398,3 +400,13 @@ def names(given: Iterable[Any] | None, count: int, what: str) -> tuple[str, ...]
         twice = next(name for name, times in Counter(strings).items() if times > 1)
         raise wrong(what, twice, "be distinct", f"{shown(twice)} twice")
     return strings
+
+
+def distinct_names(values: Sequence[Any], name: Callable[[Any], str]) -> list[str]:
+    """Names by `name` if they are distinct and printable on one line, else by `repr`, else numbered."""
+    plain = [value.tolist() if isinstance(value, np.generic) else value for value in values]
+    for text in (name, repr):
+        names = [" ".join(str(text(value)).split()) for value in plain]
+        if len(set(names)) == len(names) and all(found.isprintable() and found for found in names):
+            return names
+    return [f"{i}: {type(value).__name__}" for i, value in enumerate(plain)]

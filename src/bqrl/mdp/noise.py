@@ -43,7 +43,7 @@ from bqrl.errors import ModelError
 from bqrl.kernels.draws import draw
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.build import Table, row_place
+from bqrl.mdp.build import Table, distinct_names, row_place
 from bqrl.mdp.validation import sum_hint
 
 
@@ -119,12 +119,12 @@ class SharedNoise:
 
     @cached_property
     def event_names(self) -> tuple[tuple[str, ...], ...]:
-        """The events of every law as text, as files write them; 3.0 is 3."""
+        """The events of every law as distinct lines of text, as files write them; 3.0 is 3."""
 
         def text(event: Any) -> str:
             return str(int(event)) if isinstance(event, float) and event.is_integer() else str(event)
 
-        return tuple(tuple(map(text, labels)) for labels in self.events)
+        return tuple(tuple(distinct_names(labels, text)) for labels in self.events)
 
     @cached_property
     def law_start(self) -> IntArray:
@@ -348,7 +348,8 @@ def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
     events = np.arange(int(low), int(high) + 1)
     p = np.asarray(noise.pmf(events), np.float64)
     total = math.fsum(p)
-    if not total > 0.0:
-        raise wrong(name, noise, "put mass on whole numbers", "none")
+    if total < (mass or 1.0) - SUM_TOL:
+        remedy = "give it as {event: probability}"
+        raise wrong(name, noise, "put all its mass on whole numbers", f"{total:.6g}", remedy=remedy)
     cut = max(0.0, 1.0 - total) if mass is not None else 0.0
-    return EventLaw(events=tuple(events.tolist()), probabilities=p / total, cut=cut)
+    return EventLaw(events=tuple(events[p > 0.0].tolist()), probabilities=p[p > 0.0] / total, cut=cut)

@@ -17,7 +17,7 @@ import numpy as np
 from bqrl.checks import flag, number, shown, whole, wrong, wrong_type
 from bqrl.errors import ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
-from bqrl.mdp.build import check_horizon, from_columns
+from bqrl.mdp.build import check_horizon, distinct_names, from_columns
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
 from bqrl.mdp.step_arrays import Found, Progress, Search, fault_text, follow_arrays, step_error
@@ -114,8 +114,8 @@ def from_step(
         search,
         events_observed,
         discount=discount,
-        state_names=_names(found.values, state_name),
-        action_names=_names(found.actions, action_name),
+        state_names=distinct_names(found.values, state_name),
+        action_names=distinct_names(found.actions, action_name),
         state_values=found.values,
     )
 
@@ -331,13 +331,3 @@ def _model(found: Found, search: Search, events_observed: bool, **optional: Any)
     )
     table.probability = noise.image(noise.probabilities)
     return MDP.from_table(table, H, found.mu, noise=noise, **optional)
-
-
-def _names(values: tuple[Any, ...], name: Callable[[Any], str]) -> list[str]:
-    """Names by `name` if they are distinct and printable, else by `repr`, else numbered."""
-    plain = [value.tolist() if isinstance(value, np.generic) else value for value in values]
-    for text in (name, repr):
-        names = [" ".join(str(text(value)).split()) for value in plain]
-        if len(set(names)) == len(names) and all(found.isprintable() and found for found in names):
-            return names
-    return [f"{i}: {type(value).__name__}" for i, value in enumerate(plain)]

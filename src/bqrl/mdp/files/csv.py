@@ -291,7 +291,7 @@ def floats(
 ) -> tuple[FloatArray, str | None]:
     """Numbers of a column and the decimal sign; ValueError if a cell is not a number or signs are mixed.
 
-    DecimalSignError if no column so far shows the decimal sign and this one may separate thousands, unless it is `certain` not to.
+    DecimalSignError if no column so far shows the decimal sign and this one may separate thousands, unless `certain` not to.
     Spreadsheets write 1,500 for 1500 between tabs or semicolons, and 1.500 between semicolons.
     """
     cells = cells if all(map(str.isascii, cells)) else [cell.strip() for cell in cells]  # without no-break spaces
@@ -405,7 +405,6 @@ def write_csv(mdp: FrozenMDP, *, plain: bool = False) -> bytes:
 def _refuse(mdp: FrozenMDP, noise: SharedNoise | None, used: Used, plain: bool) -> None:
     """Raise ArgumentError if the columns cannot hold the model."""
     names = (mdp.state_names or ()) + (mdp.action_names or ())
-    events = () if noise is None else noise.event_names
     for refused, what in (
         (len(mdp.reward) > 1, "rewards that differ by stage on a stationary kernel"),
         (noise is None and bool(np.any(mdp.probability == 0)), "possible successors of probability zero"),
@@ -415,8 +414,6 @@ def _refuse(mdp: FrozenMDP, noise: SharedNoise | None, used: Used, plain: bool) 
             not plain and mdp.units is not None and mdp.units != mdp.units.strip(BLANK),
             "units with a separator at an end",
         ),
-        (any(len(set(labels)) < len(labels) for labels in events), "events that share a name"),
-        (any(not name or name != name.strip() for labels in events for name in labels), "events without a proper name"),
         (plain and used[0] != (0, mdp.S - 1), "a first or last state without transitions, if plain"),
         (plain and used[1] != (0, mdp.A - 1), "a first or last action that is never available, if plain"),
     ):
