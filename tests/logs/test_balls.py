@@ -7,14 +7,15 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import rel_entr
 
-from bqrl.logs.balls import Balls, largest_error
+from bqrl.logs.balls import Balls, largest_error, set_level
 from bqrl.logs.fit import fit
 
 
-def balls(visits, outcomes, most, free, delta=0.05):
+def balls(visits, outcomes, most, free, delta=0.05, seen=None):
     one = np.ones((1, 1, 1))
     return Balls(
         visits=(one * visits).astype(int), outcomes=(one * outcomes).astype(int), most=one * most,
+        seen=(one * (outcomes if seen is None else seen)).astype(int),
         known=np.zeros((1, 1, 1), bool), free=free, rows=1, delta=delta,
     )  # fmt: skip
 
@@ -53,7 +54,8 @@ def test_radii_hold_for_all_visit_numbers_at_once(law, free):
             count = np.bincount(draws[:n], minlength=law.size)
             error = np.maximum(count / n - law, 0.0)[count > 0].sum()  # the largest over sets of seen outcomes
             outcomes = np.count_nonzero(count) if free else law.size
-            if law.size > 1 and error > balls(n, outcomes, count.max(), free, 0.5).radii()[0, 0, 0] / 2 + 1e-12:
+            ball = balls(n, outcomes, count.max(), free, 0.5, seen=np.count_nonzero(count))
+            if law.size > 1 and error > ball.radii()[0, 0, 0] / 2 + 1e-12:
                 broken += 1
                 break
     assert broken == 0
@@ -116,3 +118,18 @@ def test_missing_mass_by_hand():
     rates = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])
     expected = min((1 - np.exp(-(level + r) / n)) / (1 - np.exp(-r)) for r in rates)
     assert balls(n, 1, n, True).missing()[0, 0, 0] in (pytest.approx(expected), 0.0)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 7, 12])
+def test_the_shares_of_all_sets_add_up_to_one(k):
+    level = {g: float(set_level(np.array([float(k)]), np.array([g]))[0]) for g in range(1, k)}
+    shares = [np.exp(-level[min(size, k - size)]) for size in range(1, k) for _ in combinations(range(k), size)]
+    assert sum(shares) == pytest.approx(1.0, abs=1e-12)
+    assert list(level.values()) == sorted(level.values())  # the largest of the sets of at most g outcomes
+
+
+def test_outcomes_that_are_possible_but_not_seen_cost_little():
+    """Two outcomes seen of 40 possible ones: equal shares for all sets gave the level log(2^40 - 2) = 27.7 in place of 11."""
+    assert set_level(np.array([40.0]), np.array([2]))[0] == pytest.approx(np.log(2 * 39 * 780), abs=1e-6)
+    few, all_seen = (balls(1000, 40, 500, False, seen=seen).radii()[0, 0, 0] for seen in (2, 40))
+    assert few < 0.75 * all_seen

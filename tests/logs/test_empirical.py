@@ -192,3 +192,23 @@ def test_next_states_that_are_recorded_for_some_last_steps_only_are_an_assumptio
         estimate = fit(log | {"next_state": ["s", last[0], "s", last[1]]}, stationary=True, reward_range=(0, 1))
         assert (text in estimate.assumptions) == assumed
         assert estimate.counted == (4 if last == ["s", "s"] else 2)
+
+
+def test_a_support_names_a_transition_with_rewards_or_without():
+    """Both forms of one transition once added up to a probability of 2."""
+    log, rest = two_steps(), [("t", "old", "s", 1.0), ("s", "old", "t"), ("s", "new", "t")]
+    with pytest.raises(
+        ArgumentError, match=r"support must list a transition with rewards or without, got both; give su"
+    ):
+        fit(log, support=[*rest, ("s", "old", "t", 0.0)])
+    random = fit(log, support=[rest[0], ("t", "old", "s", 0.0), *(((*row, 0.0)) for row in rest[1:])])
+    assert "the reward is determined by the transition" not in random.assumptions
+    assert "the reward is determined by the transition" in fit(log, support=rest).assumptions
+
+
+def test_every_action_found_costs_a_share_of_the_confidence():
+    """With `support="states"` the log may try actions until one looks good; a union over those seen alone would not do."""
+    log = two_steps()
+    listed = [(s, a, t) for s in "st" for a in ("old", "new") for t in "st"]
+    rows = [fit(log, reward_range=(0, 1), support=support).balls.rows for support in ("states", listed)]
+    assert rows == [2 * 2 * 2 * 3, 2 * 2 * 2]

@@ -7,6 +7,7 @@ import pytest
 from logged_problems import coin, simulated, two_steps
 
 import bqrl
+from bqrl import MDP
 from bqrl.logs.fit import fit
 
 
@@ -49,6 +50,18 @@ def test_every_declaration_is_named_in_the_sentence():
     assert "their law is the same in every stage" not in fit(log, reward_range=(0, 1)).assumptions
 
 
+def test_the_sentence_names_what_a_model_declares():
+    mdp, log = simulated("machine", 100)
+    shared = fit(log, model=mdp).assumptions
+    assert "its rows share noise as it states" in shared
+    assert "its known rows are right" not in shared
+    table = {name: [row[name] for row in mdp.rows()] for name in mdp.rows()[0]}
+    known = MDP(table, horizon=mdp.H, start=mdp.state_label(mdp.start), known=np.ones((mdp.S, mdp.A), bool))
+    assumed = fit(log, model=known).assumptions
+    assert "its known rows are right" in assumed
+    assert "its rows share noise as it states" not in assumed
+
+
 def test_support_states_names_early_ends_as_excluded():
     """With this declaration a log without an early end promises its full return; nothing once said that ends are excluded."""
     log = {"episode": np.repeat(range(10), 3), "state": ["a"] * 30, "action": ["x"] * 30, "reward": [1.0] * 30}
@@ -81,7 +94,7 @@ def test_gains_are_the_promises_of_refits():
 
 
 def test_gains_say_why_a_declaration_lowers_the_promise():
-    """Each row has two outcomes; `support="states"` allows 40, and radii grow with their number."""
+    """Each row has two outcomes; `support="states"` allows 40, and radii grow with their number, but slowly."""
     rng, steps = np.random.default_rng(0), []
     for episode in range(4000):
         first = int(rng.integers(40))
@@ -89,10 +102,12 @@ def test_gains_say_why_a_declaration_lowers_the_promise():
     log = dict(zip(("episode", "state", "next_state"), zip(*steps, strict=True), strict=True))
     log |= {"action": ["go"] * 4000, "reward": [float(s != t) for _, s, t in steps]}
     start = {f"s{i}": 1 / 40 for i in range(40)}
-    gains = fit(log, reward_range=(0, 1), support="states", start=start).gains(0.88)
-    support = next(gain for gain in gains if gain["declaration"] == "support")
+    estimate = fit(log, reward_range=(0, 1), support="states", start=start)
+    support = next(gain for gain in estimate.gains(0.833) if gain["declaration"] == "support")
     assert support["without"] > support["value"]
     assert support["note"] == "it allows more outcomes than the log shows, and radii grow with their number"
+    support = next(gain for gain in estimate.gains(0.84) if gain["declaration"] == "support")
+    assert support["without"] == support["value"] == 1.0  # equal shares for all sets of 40 outcomes promised 0 below 0.88
 
 
 def test_gains_say_why_a_declaration_cannot_be_dropped():

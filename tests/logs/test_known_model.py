@@ -45,8 +45,11 @@ def test_frequencies_are_counted_per_row_or_per_stage():
 
 def test_the_log_must_fit_into_the_model():
     mdp, log = simulated("machine", 50)
-    with pytest.raises(ArgumentError, match="model must have at least 6 stages"):
-        fit(log, model=bqrl.envs.make("MachineReplacement", horizon=3), horizon=6)
+    for horizon in (3, 9):
+        with pytest.raises(ArgumentError, match="horizon must be 6, the number of stages of the model, got"):
+            fit(log, model=mdp, horizon=horizon)
+    with pytest.raises(FileFormatError, match="expected at most 3 steps per episode, got 6"):
+        fit(log, model=bqrl.envs.make("MachineReplacement", horizon=3))
     with pytest.raises(ArgumentError, match="stationary must be False"):
         fit(log, model=mdp.with_noise(None).staged(), stationary=True)
     short = {name: column[:-1] for name, column in log.items()}

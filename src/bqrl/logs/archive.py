@@ -41,7 +41,7 @@ def stored(estimate: StoredEstimate) -> dict[str, Any]:
     model, balls = model_arrays(estimate.mdp), estimate.balls
     found = {
         "bqrl_estimate": np.array(FORMAT), **{name: model[name] for name in STORED}, "visits": balls.visits,
-        "outcomes": balls.outcomes, "most": balls.most, "exact": balls.known, "returns": estimate.returns,
+        "outcomes": balls.outcomes, "seen": balls.seen, "most": balls.most, "exact": balls.known, "returns": estimate.returns,
         "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
         "whole": np.array(
             [balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.counted, estimate.start_atoms]
@@ -65,8 +65,10 @@ def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
         message = f"expected an estimate of format {FORMAT}, got {shown(arrays['bqrl_estimate'])}; save it again"
         raise FileFormatError(message, column="bqrl_estimate")
     mdp = MDP.from_table(**read_stored({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays}))
-    per_row = {name: np.asarray(arrays[name]) for name in ("visits", "outcomes", "most", "exact")}
-    for name, kinds in (("visits", "iu"), ("outcomes", "iu"), ("most", "fiu"), ("exact", "b")):
+    kinds_of = {"visits": "iu", "outcomes": "iu", "seen": "iu", "most": "fiu", "exact": "b"}
+    arrays = {"seen": arrays["outcomes"]} | dict(arrays)  # older files do not have it; all outcomes is a valid bound
+    per_row = {name: np.asarray(arrays[name]) for name in kinds_of}
+    for name, kinds in kinds_of.items():
         found = per_row[name]
         valid = found.shape == mdp.known.shape and found.dtype.kind in kinds and not np.any(found < 0)
         rule = f"have one entry of at least 0 per row, shape {mdp.known.shape}"

@@ -9,10 +9,16 @@ This bounds the error p_hat(G) - p(G) by about sqrt(L / (2 n)) for the best rate
 visits (`largest_error`). The radius is twice the largest error over all sets. A grid of m rates replaces the union over visit
 numbers of `planners.confidence.radius`: a factor m = 31 in place of T H.
 
-If the support is known (`support=`, `model=`) and has k outcomes, the union over sets, rates and the R rows that are not
-known gives
+If the support is known (`support=`, `model=`) and has k outcomes, take the union over sets, rates and the R rows that are not
+known. The sets need not have equal shares of delta. A set G of g outcomes, 0 < g < k, has the weight
 
-    L = log( (2^k - 2) m R / delta ).
+    w(g) = 1 / 2 / (2^k - 2)  +  1 / 2 / ((k - 1) binom(k, g)),    and    L = log( m R / (delta w(g)) ).
+
+The weights of all sets add up to 1: the first terms are equal shares, the second ones give every size the same share. The
+second term keeps the radius small where the log shows only d of many possible outcomes. Outcomes without visits can be left
+out of G, which does not lower its error, so only sets of at most d outcomes matter, and L is largest for g = min(d, k // 2).
+If `support="states"`, the actions are not known beforehand: label them in the order of their discovery and let the K S rows
+of label j share 1 / (j (j + 1)); no row has less than 1 / R for R = K S A (A + 1), where the log shows A actions.
 
 A log does not reveal the support. If it is not known, each row has the d distinct outcomes (next state, reward) that the
 log shows and one more, "unseen", which is worse than every other. Label the outcomes of a row in the order of their
@@ -46,6 +52,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammaln
 
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
@@ -59,6 +66,7 @@ class Balls:
 
     visits: IntArray  # (K, S, A)
     outcomes: IntArray  # (K, S, A)  distinct outcomes seen, or possible ones where the support is known
+    seen: IntArray  # (K, S, A)  distinct outcomes seen
     most: FloatArray  # (K, S, A)  visits of the most frequent outcome
     known: BoolArray  # (K, S, A)  rows that are known, with radius 0
     free: bool  # whether the support is not known
@@ -72,8 +80,7 @@ class Balls:
             union = 2.0 * RATES.size * self.rows * (self.rows + 1.0) / self.delta
             level, first = d * math.log(2.0) + np.log(d * (d + 1.0)) + math.log(union), d / n
         else:
-            k = np.maximum(d, 2.0)
-            level = k * math.log(2.0) + np.log1p(-(2.0 ** (1.0 - k))) + math.log(RATES.size * self.rows / self.delta)
+            level = set_level(np.maximum(d, 2.0), self.seen) + math.log(RATES.size * self.rows / self.delta)
             first = np.zeros(n.shape)
         width = 2.0 * (first + largest_error(level / n, self.most * more / n - first / d))
         return np.where(self.known, 0.0, np.where(self.visits > 0, np.minimum(width, 2.0), 2.0))
@@ -90,6 +97,18 @@ class Balls:
         least = -np.expm1(-(level + NOVELTY_RATES * self.outcomes[..., None]) / n) / -np.expm1(-NOVELTY_RATES)
         mass = least.min(axis=-1)
         return np.where((self.visits > 0) & (mass < self.radii(more) / 2.0), mass, 0.0)
+
+
+def set_level(k: FloatArray, seen: IntArray) -> FloatArray:
+    """log(1 / w(g)) for the sets of at most `seen` of k outcomes, k >= 2; see above.
+
+    >>> np.exp(set_level(np.array([2.0, 4.0, 30.0]), np.array([1, 4, 1]))).round(2).tolist()
+    [2.0, 15.75, 1740.0]
+    """
+    g = np.clip(seen, 1.0, k // 2)
+    equal = k * math.log(2.0) + np.log1p(-(2.0 ** (1.0 - k)))
+    by_size = np.log(k - 1.0) + gammaln(k + 1.0) - gammaln(g + 1.0) - gammaln(k - g + 1.0)
+    return math.log(2.0) - np.logaddexp(-equal, -by_size)
 
 
 def largest_error(bound: FloatArray, most: FloatArray) -> FloatArray:

@@ -245,12 +245,15 @@ class _Listed:
                     )
                     raise self.log.error(self.first[i], problem, "reward")
             by_state = {s_next: r for s_next, r in shown_here}
+            listed = []
             for s_next, r in outcomes:
                 paid = by_state.get(s_next) if r is None else r
                 if paid is None:
                     paid = next(iter(by_state.values())) if self.by_row else self._lowest(row)
                 i = shown_here.get((s_next, paid), -1)
-                self._add(row, s_next, float(self.n[i] / self.visits[row]) if i >= 0 else 0.0, paid)
+                listed.append((s_next, self.n[i] / self.visits[row] if i >= 0 else 0.0, paid))
+            s_next, p, r = (np.array(column) for column in zip(*listed, strict=True))
+            self._append(np.full(len(listed), row), s_next, p, r)
             self.outcomes[row] = len(outcomes)
             self.known[row] = len(outcomes) == 1
 
@@ -263,10 +266,13 @@ class _Listed:
         found: dict[tuple[int, int], dict[Any, None]] = {}
         for name, item in self.possible_rows:
             s, a, s_next, *r = item
-            row = self._state(s, "support"), self._action(a, "support")
-            found.setdefault(row, {})[(self._state(s_next, "support"), number(r[0], f"{name}[3]") if r else None)] = (
-                None
-            )
+            row, after = (self._state(s, "support"), self._action(a, "support")), self._state(s_next, "support")
+            paid = number(r[0], f"{name}[3]") if r else None
+            here = found.setdefault(row, {})
+            if any(other == after and (pay is None) != (paid is None) for other, pay in here):
+                remedy = f"give {name} in the form of the others"
+                raise wrong("support", item, "list a transition with rewards or without", "both", remedy=remedy)
+            here[after, paid] = None
         return {row: tuple(outcomes) for row, outcomes in found.items()}
 
     def _lowest(self, row: int) -> float:
@@ -311,9 +317,11 @@ class _Listed:
         open_rows = int(np.count_nonzero((visits > 0) & ~known))
         most = np.zeros(self.visits.size)
         np.maximum.at(most, self.row, self.n)
+        rows = self.K * len(self.states) * self.A * (self.A + 1 if self.possible_rows is None else 1)
         balls = Balls(
             visits=visits, outcomes=self.outcomes.reshape(shape), most=most.reshape(shape), known=known, free=free,
-            rows=max(1, open_rows) if free else self.K * len(self.states) * self.A, delta=delta,
+            seen=np.bincount(self.row, minlength=self.visits.size).reshape(shape), delta=delta,
+            rows=max(1, open_rows) if free else rows,
         )  # fmt: skip
         worth = float(np.sum(discount ** np.arange(self.H)))
         size = float(np.abs(r[r > miss]).max()) if np.any(r > miss) else 0.0

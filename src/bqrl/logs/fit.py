@@ -89,14 +89,14 @@ def fit(
         choice(reward_by, "reward_by", ("state-action",))
     if isinstance(support, str):
         choice(support, "support", ("states",))
-    steps = order_episodes(read_columns(log, columns), _horizon(horizon, model), ends)
     declared = Declared(
         start=dict(start) if isinstance(start, Mapping) else start, stationary=stationary, model=model,
         known=_copied(known), support=_copied(support), reward_range=_range(reward_range), reward_by=reward_by,
     )  # fmt: skip
     if model is not None:
-        _check_model(declared, discount)
-        discount = model.discount
+        _check_model(declared, discount, horizon)
+        discount, horizon = model.discount, model.H
+    steps = order_episodes(read_columns(log, columns), horizon, ends)
     refits = {
         name: partial(_refitted, steps, confidence, discount, declared, name) for name in _removable(steps, declared)
     }
@@ -156,10 +156,6 @@ def _copied(given: Any) -> Any:
     return [tuple(item) if isinstance(item, list) else item for item in given]
 
 
-def _horizon(horizon: int | None, model: MDP | None) -> int | None:
-    return model.H if horizon is None and isinstance(model, MDP) else horizon
-
-
 def _range(given: Any) -> tuple[float, float] | None:
     """The range of the rewards as two numbers."""
     if given is None:
@@ -170,9 +166,12 @@ def _range(given: Any) -> tuple[float, float] | None:
     return low, number(given[1], "reward_range[1]", low)
 
 
-def _check_model(declared: Declared, discount: float) -> None:
+def _check_model(declared: Declared, discount: float, horizon: int | None) -> None:
     """Raise an error if `model` is not an MDP, or if an argument is given that a model determines."""
     model = check_mdp(declared.model, "model")
+    if horizon not in (None, model.H):
+        remedy = "change it with model.replace(horizon=...)" if model.stationary else ""
+        raise wrong("horizon", horizon, f"be {model.H}, the number of stages of the model", remedy=remedy)
     given = [
         name
         for name in ("start", "known", "support", "reward_range", "reward_by")
@@ -197,6 +196,10 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
         found.append(f"episodes with fewer than {log.H} steps are complete, and none is longer")
     if declared.model is not None:
         found.append("the given model has the right outcomes, rewards and first state")
+        if declared.model.noise is not None and np.any(declared.model.noise.row_law >= 0):
+            found.append("its rows share noise as it states")
+        if np.any(declared.model.known.reshape(-1) & (np.diff(declared.model.row_start) > 1)):
+            found.append("its known rows are right")
     elif declared.start is not None:
         law = "law of the " if isinstance(declared.start, dict) and len(declared.start) > 1 else ""
         found.append(f"the given {law}first state is right")
@@ -221,7 +224,7 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
                 found.append("no step ends an episode")
             elif log.H > 1:
                 found.append(f"no episode ends before step {log.H}")
-        if declared.reward_by is None:
+        if declared.reward_by is None and (states or any(len(item) == 3 for item in declared.support)):
             found.append("the reward is determined by the transition")
     if declared.reward_by is not None:
         found.append("the reward depends on the state and action alone")

@@ -27,8 +27,6 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     """The model with the probabilities of the log: its outcomes, rewards, known rows and shared noise are taken as given."""
     if stationary and not model.stationary:
         raise wrong("stationary", stationary, "be False for a model whose stages differ")
-    if log.H > model.H:
-        raise wrong("model", model, f"have at least {log.H} stages as in the log", model.H)
     states = _matched(log, model.state_names, model.S, log.states, "state")
     actions = _matched(log, model.action_names, model.A, log.actions, "action")
     row = _rows(log, model, states, actions)
@@ -39,6 +37,7 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     n = np.repeat(visits, size)
     p = np.where(n > 0, counts / np.maximum(n, 1), 1.0 / np.maximum(np.repeat(size, size), 1))
     outcomes, rows = size, int(np.count_nonzero(~known))
+    seen = np.bincount(np.repeat(np.arange(size.size), size), counts > 0, minlength=size.size).astype(np.int64)
     noise = model.noise
     if noise is not None:
         by_law = event_counts(log, model, noise, row, after, outcome)
@@ -47,6 +46,7 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
         classes = np.array([*(np.unique(first).size for first in noise.classes), 0])
         visits = np.where(law >= 0, np.array([*(int(each.sum()) for each in by_law), 0])[law], visits)
         outcomes = np.where(law >= 0, classes[law], size)
+        seen = np.where(law >= 0, np.array([*map(np.count_nonzero, by_law), 0])[law], seen)
         rows = len(noise.events) + int(np.count_nonzero(~known & (law < 0)))
     p = np.where(np.repeat(known, size), model.probability, p)
     most = np.zeros(size.size)
@@ -54,7 +54,7 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     shape = model.available.shape
     balls = Balls(
         visits=visits.reshape(shape), outcomes=outcomes.reshape(shape), most=(most * visits).reshape(shape),
-        known=known.reshape(shape), free=False, rows=max(1, rows), delta=delta,
+        seen=seen.reshape(shape), known=known.reshape(shape), free=False, rows=max(1, rows), delta=delta,
     )  # fmt: skip
     lowest = sum(float(model.stage(h).reward.min()) * model.discount**h for h in range(model.H))
     return Empirical(
