@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bqrl import MDP, Law, evaluate, simulate, solve
+from bqrl import MDP, Law, evaluate, load, simulate, solve
 from bqrl.laws.law import size_of
 from bqrl.mdp.grid import whole_steps
 from bqrl.planners.plan import equal_values, level_error, steady
@@ -82,6 +82,21 @@ def test_a_plan_for_tiny_rewards_attains_what_it_says():
             assert evaluate(mdp, plan.policy).quantile(tau) == plan.value
             played = simulate(mdp, plan.policy, 4000, seed=1)
             assert abs(np.mean(played < plan.value - 1e-12) - evaluate(mdp, plan.policy).shortfall(plan.value)) < 0.04
+
+
+@pytest.mark.parametrize(("tau", "points"), [(0.2, 20_000), (0.6, 100), (0.7, 20_000)])
+def test_no_step_of_a_grid_is_below_the_rounding_error_of_needs(tau, points):
+    mdp = MDP([(0, 0, 0, 0.5, 1e12), (0, 0, 0, 0.5, 1e12 + 0.9), (0, 1, 0, 1.0, 1e12 + 0.4)], horizon=2)
+    plan = solve(mdp, tau, points=points)
+    returns = np.sort(simulate(mdp, plan.policy, episodes=20_000, seed=0))
+    assert plan.value <= returns[int(tau * returns.size)]
+    assert plan.upper >= 2e12 + 0.8
+
+
+def test_a_policy_for_one_huge_return_can_be_loaded_again(tmp_path):
+    plan = solve(chain([3e12, 3e12]), 0.5, points=7)
+    plan.policy.save(tmp_path / "policy.npz")
+    assert load(tmp_path / "policy.npz").target == plan.policy.target == plan.value == 6e12
 
 
 def test_laws_of_tiny_values_keep_their_atoms():

@@ -12,7 +12,7 @@ import numpy as np
 from bqrl.checks import whole
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
-from bqrl.mdp.grid import EMPTY, NOISE, Lattice, ReturnSet, Rounded, apart, distinct_moves, merged, whole_steps
+from bqrl.mdp.grid import EMPTY, NOISE, SNAP, Lattice, ReturnSet, Rounded, apart, distinct_moves, merged, whole_steps
 from bqrl.mdp.model import MDP
 
 MAX_POINTS = 2_000_000
@@ -122,11 +122,16 @@ def _backward_sets(
 
 
 def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
-    """Return a uniform grid of about `points` points at stage 0 on which each discounted reward is rounded down (or up)."""
+    """Return a uniform grid of about `points` points at stage 0 on which each discounted reward is rounded down (or up).
+
+    There are fewer points if their step would be too small for floats: a need computed from rewards must differ from its
+    point by less than SNAP steps.
+    """
     whole(points, "points", 2, most=MAX_STEPS)
     reward = _discounted(mdp, every_stage=False)
     floor_of = np.array([part.min() for part in _stage_slices(mdp, reward)])
-    step = max(_spread(mdp, reward - _by_outcome(mdp, floor_of, len(reward))), _noise(distinct_rewards(mdp))) / points
+    smallest = sum_error(mdp.H) * (float(np.abs(distinct_rewards(mdp)).max()) or 1.0) / SNAP
+    step = max(_spread(mdp, reward - _by_outcome(mdp, floor_of, len(reward))) / points, smallest)
     units, bound = _rounded_units(mdp, reward, floor_of, step, up=up)
     lowest, size = _extent(mdp, units)
     return Rounded(
