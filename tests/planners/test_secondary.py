@@ -15,6 +15,7 @@ from planner_problems import THREE_TENTHS
 
 import bqrl
 from bqrl import solve
+from bqrl.errors import GridError
 
 
 @given(small_mdps(), st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9]))
@@ -35,3 +36,11 @@ def test_a_margin_that_is_met_exactly_leaves_a_policy():
     mdp = bqrl.MDP([(0, 0, 0, 0.63, 0.0), (0, 0, 0, 0.37, 1.0)], horizon=1)
     assert solve(mdp, 0.7, secondary="mean", margin=0.07).value == 1.0
     assert solve(THREE_TENTHS, 0.3 + 1.5e-12, secondary="mean").value == 10.0
+
+
+def test_a_rounded_grid_does_not_pass_a_worse_quantile_off_as_the_best():
+    # On five points both actions reach the target 0.8; the first has the better quantile, the second the better mean.
+    mdp = bqrl.MDP([(0, 0, 0, 1.0, 0.9), (0, 1, 0, 0.5, 0.8), (0, 1, 0, 0.5, 3.0)], horizon=1)
+    assert solve(mdp, 0.4, secondary="mean").value == 0.9
+    with pytest.raises(GridError, match="requires an exact grid of returns, got points=5, which rounds them; omit points"):
+        solve(mdp, 0.4, secondary="mean", points=5)

@@ -41,9 +41,11 @@ def plan_best_mean(
     """
     margin = number(margin, "margin", 0.0, tau, "[)")
     base = plan_target(mdp, tau, points=points, gap=gap, max_bytes=max_bytes, tick=tick)
-    if base.law_upper is not None or not isinstance(base.policy, TargetPolicy):
-        text = "secondary='mean' requires an exact grid of returns, got a problem without one of a suitable size; omit secondary"
-        raise GridError(text, name="secondary")
+    if not base.exact or not isinstance(base.policy, TargetPolicy):
+        got = "a problem without one of a suitable size; omit secondary"
+        if points is not None:
+            got = f"points={points}, which rounds them; omit points"
+        raise GridError(f"secondary='mean' requires an exact grid of returns, got {got}", name="secondary")
     columns, target = base.policy.grid, base.policy.target
     column = int(columns.column(0, target))
     allowed = tau - margin + MASS_TOL
