@@ -42,5 +42,7 @@ def test_a_rounded_grid_does_not_pass_a_worse_quantile_off_as_the_best():
     # On five points both actions reach the target 0.8; the first has the better quantile, the second the better mean.
     mdp = bqrl.MDP([(0, 0, 0, 1.0, 0.9), (0, 1, 0, 0.5, 0.8), (0, 1, 0, 0.5, 3.0)], horizon=1)
     assert solve(mdp, 0.4, secondary="mean").value == 0.9
-    with pytest.raises(GridError, match="requires an exact grid of returns, got points=5, which rounds them; omit points"):
+    with pytest.raises(
+        GridError, match="requires an exact grid of returns, got points=5, which rounds them; omit points"
+    ):
         solve(mdp, 0.4, secondary="mean", points=5)

@@ -57,7 +57,6 @@ ROBUST_WORK = 20_000_000_000  # elementary steps of the robust evaluation of one
 ROBUST_POINTS = 1000  # of a grid that rounds, for robust plans with a buffer
 LATTICE_WORK = 200_000  # elementary steps per target and width up to which such plans use a lattice of more points
 FIRST_WIDTHS = 16  # evaluated per target, about
-ALL_TARGETS = 40  # points of a grid on which robust evaluation tries every target
 
 
 def check_radius(mdp: MDP, radius: Any) -> FloatArray:
@@ -266,9 +265,10 @@ def robust_value(
 ) -> float:  # fmt: skip
     """Return L(pi), a lower bound on the buffered quantile of a fixed policy under every kernel in the ball.
 
-    Any set of targets z gives a bound: all of them are tried on small grids, else those of a search with ever smaller
-    strides, without targets that the slope of the bound excludes. The result is proven if it exceeds `above`; bounds that do
-    not are not computed to the end.
+    The bound is concave in the target z: for one kernel it is z up to the (tau - beta)-quantile of the return, and from there
+    on its slope (tau - P(G <= z)) / beta is at most 1 and never rises; the bound is the least of these functions over the
+    kernels. Two neighbouring targets thus tell on which side the highest bound lies, and a line above all other bounds.
+    The result is proven if it exceeds `above`; targets that cannot exceed it are not tried.
     """
     # Plans without a ball may use a set of returns.
     columns = policy.grid if isinstance(policy.grid, Lattice) else lattice(mdp)
@@ -283,25 +283,31 @@ def robust_value(
             f"robust evaluation must stay within {ROBUST_WORK:.0e} steps per target, got {work:.1e}; use beta=0, which needs "
             "one sweep, or coarser rewards", needed=work, limit=ROBUST_WORK, name="beta",
         )  # fmt: skip
-    tried = {0: float(targets[0])}  # the bound at the lowest target is that target
-    best = max(above, tried[0])
-    few, centre = targets.size <= ALL_TARGETS, int(columns.column(0, policy.target))
-    reach, stride, last = (targets.size, 1, 1) if few else (3, targets.size // 16, 1 + targets.size // ROBUST_POINTS)
-    rise, fall = tau / beta, (1.0 - tau) / beta  # of the bound between targets, at most
-    while True:
-        near = {centre + k * stride for k in range(-reach, reach + 1)} & set(range(targets.size)) - tried.keys()
-        for z in sorted(near, key=lambda z: (abs(z - centre), z)):
-            left = targets[z] - targets[list(tried)]
-            highest = min(targets[z], np.min([*tried.values()] + np.where(left > 0.0, rise, -fall) * left))
-            if highest > best:
-                tried[z] = _lowest_over_widths(
-                    mdp, policy, tau, beta, half, missing, sums, float(targets[z]), z, columns.step, best
-                )
-                best = max(best, tried[z])
-        centre = max(tried, key=lambda z: tried[z])
-        if stride <= last:
-            return best if best > above else float(targets[0])
-        stride = max(last, stride // 4)
+
+    def bound(z: int, above: float = -np.inf) -> float:
+        return _lowest_over_widths(
+            mdp, policy, tau, beta, half, missing, sums, float(targets[z]), z, columns.step, above
+        )
+
+    best = max(above, float(targets[0]))  # the bound at the lowest target is that target
+    low, high = int(np.searchsorted(targets, best, side="right")), targets.size - 1  # the bound is at most the target
+    z, stride = int(columns.column(0, policy.target)), 1
+    while low < high:
+        z = min(max(z, low), high - 1)
+        here, there = bound(z), bound(z + 1)
+        best, slope = max(best, here, there), there - here
+        if slope > 0.0:  # targets that the line through both excludes are left out
+            low = z + 2 + int(min((best - there) / slope, targets.size))
+            z = min(z + stride, (low + high) // 2)
+        elif slope < 0.0:
+            high = z - 1 - int(min((here - best) / slope, targets.size))
+            z = max(z - stride, (low + high) // 2)
+        else:
+            break
+        stride *= 4
+    if low == high:
+        best = max(best, bound(low, best))
+    return best if best > above else float(targets[0])
 
 
 def _lowest_over_widths(
