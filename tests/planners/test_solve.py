@@ -92,7 +92,6 @@ REFUSALS = [
     ("fractions of a discount", lambda: solve(DISCOUNTED, 0.1, arithmetic="rational"), ValueError, "requires undiscounted returns"),
     ("memory", lambda: bqrl.guarantee_curve(DISCOUNTED, points=100_000, max_bytes=10**6), ValueError, "must fit into max_bytes=0.000931 GiB, got 0.128 GiB"),
     ("a coin in a bracket", lambda: solve(DISCOUNTED, 0.1, beta=0.05, randomized=True), ValueError, "requires returns on a lattice"),
-    ("a buffered ball without a lattice", lambda: solve(DISCOUNTED, 0.1, beta=0.05, radius=0.1, attitude="optimistic"), ValueError, "requires returns on a lattice"),
     ("a level off the curve", lambda: bqrl.guarantee_curve(MODEL)(1.5), ValueError, "tau must be a number in (0, 1]"),
     ("points that are none", lambda: bqrl.guarantee_curve(MODEL, points=np.nan), TypeError, "points must be a whole number of at least 2, got nan"),
     ("memory that is none", lambda: bqrl.guarantee_curve(MODEL, max_bytes=0), ValueError, "max_bytes must be a number above 0"),

@@ -221,6 +221,29 @@ def test_a_robust_buffered_plan_without_a_lattice_is_guaranteed_by_rounding_down
     assert rough.value == pytest.approx(fine.value, abs=4 * 4 / 50)  # four stages, returns of at most 4
 
 
+@pytest.mark.parametrize(("tau", "beta"), [(0.3, 0.1), (0.3, 0.3), (0.9, 0.2)])
+def test_an_optimistic_buffered_plan_without_a_lattice_is_bounded_by_rounding_up(tau, beta):
+    """Problems with a discount were once refused."""
+    rng = np.random.default_rng(2)
+    mdp = MDP(rng.dirichlet(np.ones(2), (2, 2)), rng.random((2, 2)), horizon=3, discount=0.9)
+    assert lattice(mdp) is None
+    plan, fine = (solve(mdp, tau, beta, radius=0.2, attitude="optimistic", points=n) for n in (60, None))
+    assert not plan.exact
+    assert re.search(r"rounded up to \d+ points, by at most", plan.notes[0])
+    assert fine.upper - 1e-9 <= plan.upper <= fine.upper + 3 * 3 / 60  # three stages, returns of at most 3
+    assert plan.value == plan.nominal <= evaluate(mdp, plan.policy, bracket=True)[1].buffered_quantile(tau, beta)
+    for kernel in kernels_of_the_ball(mdp, 0.2, rng, 12):
+        best = float(best_objective(achievable_laws(kernel), fraction(tau), fraction(beta)))
+        assert best <= fine.upper + 1e-9
+
+
+def test_an_optimistic_plan_that_rounds_up_says_so():
+    plan = solve(
+        bqrl.envs.make("AssetSelling").replace(discount=0.95), 0.2, radius=0.1, attitude="optimistic", points=100
+    )
+    assert plan.notes == ("returns are rounded up to 101 points, by at most 0.0825",)
+
+
 def test_a_discounted_problem_is_guaranteed_by_rounding_down():
     mdp = bqrl.envs.make("AssetSelling").replace(discount=0.95)
     exact = solve(mdp, 0.2, radius=0.1, attitude="robust")

@@ -27,7 +27,7 @@ from bqrl.kernels.layout import Ball, Rows
 from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded
-from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, TargetPolicy
 from bqrl.mdp.sums import Sums, sums_of
@@ -48,13 +48,14 @@ from bqrl.planners.sweep import (
     rounding_error,
     sweep,
 )
-from bqrl.planners.target import MAX_BYTES, best_column, check_memory, curve_over, exact_grid, plan_target
+from bqrl.planners.target import MAX_BYTES, best_column, check_memory, curve_over, exact_grid, plan_target, sweep_bytes
 from bqrl.planners.widths import WidthSearch, best_deterministic, clipped
 
 ASCENT_ROUNDS = 8
 ASCENT_WORK = 5_000_000  # stored outcomes of the stage-wise kernel above which the ascent is skipped
 ROBUST_WORK = 20_000_000_000  # elementary steps of the robust evaluation of one target
 ROBUST_POINTS = 1000  # of a grid that rounds, for robust plans with a buffer
+OPTIMISTIC_POINTS = 5000  # the same for optimistic plans, which need no robust evaluation
 LATTICE_WORK = 200_000  # elementary steps per target and width up to which such plans use a lattice of more points
 FIRST_WIDTHS = 16  # evaluated per target, about
 
@@ -104,15 +105,7 @@ def plan_uncertain(
     if attitude == "robust":
         columns = _robust_grid(mdp, points, max_bytes // 2)
         return _robust_buffered(mdp, tau, beta, half, missing, columns, points or ROBUST_POINTS)
-    exact = lattice(mdp)
-    if exact is None or points is not None:
-        got = "a problem without one" if points is None else f"points={points}"
-        text = (
-            f"an optimistic buffered quantile requires returns on a lattice, got {got}; use beta=0 or round the rewards"
-        )
-        raise GridError(text, name="beta")
-    check_memory(mdp, exact, max_bytes // 2)
-    return _optimistic_buffered(mdp, tau, beta, half, exact)
+    return _optimistic_buffered(mdp, tau, beta, half, _optimistic_grid(mdp, points, max_bytes // 2))
 
 
 def _point(
@@ -151,16 +144,19 @@ def _point(
         value, upper = target, max(target, curve.upper(tau))
         least = number(value, direction=-1)
         notes.insert(0, f"at least {least} with probability above {1 - tau:g} under every kernel in the ball")
-        notes += [] if columns.exact else [_rounding(columns)]
+    notes += _rounding(columns)
     return Plan(
         tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
         nominal=nominal, certain=certain, exact=columns.exact, attitude=attitude, notes=tuple(notes), details=details,
     )  # fmt: skip
 
 
-def _rounding(columns: Grid) -> str:
-    """Return the note of a robust plan on a grid that rounds."""
-    return f"returns are rounded down to {columns.size[0]} points, by at most {number(columns.error, 3, 1)}"
+def _rounding(columns: Grid) -> tuple[str, ...]:
+    """Return the note of a plan on a grid that rounds; an exact grid has none."""
+    if not isinstance(columns, Rounded):
+        return ()
+    way = "up" if columns.up else "down"
+    return (f"returns are rounded {way} to {columns.size[0]} points, by at most {number(columns.error, 3, 1)}",)
 
 
 def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
@@ -174,22 +170,33 @@ def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, 
     return i, highest, highest == i and (grown[i] == 0.0 or bool(grown[i] + error < tau))
 
 
+def _optimistic_grid(mdp: MDP, points: int | None, max_bytes: float) -> Lattice:
+    """Return the lattice of the returns or, if there is none of a suitable size, a grid that rounds up."""
+    columns = lattice(mdp) if points is None else None
+    if columns is None or sweep_bytes(mdp, columns) > max_bytes:
+        columns = rounded(mdp, points or OPTIMISTIC_POINTS, up=True)
+        check_memory(mdp, columns, max_bytes)
+    return columns
+
+
 def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Lattice) -> Plan:
     """Return the policy of the optimistic kernel, which need not be the best one in the nominal model."""
     search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=OPTIMISTIC)
     upper, column, width = search.upper()
-    chosen = search.policy(width, column)
-    nominal = chosen.law.buffered_quantile(tau, beta)
+    policy = search.policy(width, column).policy
+    law, law_upper = law_bracket(mdp, policy)
+    nominal = law.buffered_quantile(tau, beta)
     details = {"sweeps": len(search.sweeps), "target": float(search.targets[column]), "width": width}
-    details |= ascend(mdp, half, tau, beta, chosen.policy, clipped(max(width, 1.0)), nominal)
+    if columns.exact:
+        details |= ascend(mdp, half, tau, beta, policy, clipped(max(width, 1.0)), nominal)
     error = _error(mdp, columns, beta)
     search.bound(1.0)  # gives the shortfalls: the buffered quantile is at most the quantile
     _, highest, _ = _best_target(search.sweeps[1.0].root[: search.targets.size], tau, rounding_error(mdp, ball=True))
     upper = max(min(upper + error, float(search.targets[highest])), nominal)
     return Plan(
-        tau=tau, beta=beta, planner="target", policy=chosen.policy, law=chosen.law, value=nominal, upper=upper,
-        nominal=nominal, certain=error <= GAP_TOL * size_of(search.targets), exact=True, attitude="optimistic",
-        details=details,
+        tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=nominal, upper=upper,
+        nominal=nominal, certain=error <= GAP_TOL * size_of(search.targets), exact=columns.exact, attitude="optimistic",
+        notes=_rounding(columns), details=details,
     )  # fmt: skip
 
 
@@ -232,13 +239,14 @@ def _robust_buffered(
     own = law.buffered_quantile(tau, beta)
     value = min(value, own)  # the nominal kernel is in the ball
     least = number(value, direction=-1)
-    notes = [f"at least {least} under every kernel in the ball, by robust evaluation of this policy"]
-    if not columns.exact:
-        notes.append(_rounding(columns))
+    notes = (
+        f"at least {least} under every kernel in the ball, by robust evaluation of this policy",
+        *_rounding(columns),
+    )
     return Plan(
         tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(value, upper), nominal=own, certain=error <= GAP_TOL * size_of(targets), exact=columns.exact,
-        attitude="robust", notes=tuple(notes),
+        attitude="robust", notes=notes,
     )  # fmt: skip
 
 
