@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -41,6 +43,22 @@ def test_an_interrupt_is_one_line_and_130(cli, tiny, monkeypatch):
 
     monkeypatch.setattr("bqrl.cli.solve.plan_levels", interrupt)
     assert cli("solve", tiny, "--tau", 0.1) == (130, "", "bqrl: interrupted\n")
+
+
+def test_an_interrupt_during_the_imports_is_one_line_and_130(tmp_path):
+    # Some imports turn an interrupt into an ImportError; this one swallows it, and fails later.
+    (tmp_path / "gymnasium.py").write_text(
+        "import os, signal\ntry: os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt: pass"
+    )
+    entry = tomllib.loads(Path("pyproject.toml").read_text())["project"]["scripts"]["bqrl"].replace(":", " import ")
+    line = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from {entry}; main()"
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "bqrl: interrupted\n")
+    ignored = subprocess.run(
+        [sys.executable, "-c", f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {line}"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert "interrupted" not in ignored.stderr
 
 
 def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
