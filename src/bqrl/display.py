@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context
 from types import ModuleType
 from typing import Any
 
@@ -40,18 +40,18 @@ def counted(noun: str, number: int | None) -> str:
 def number(x: float | None, digits: int = 6, direction: int = 0) -> str:
     """`x` with about `digits` significant digits, commas between thousands, and no exponent where it can be read without.
 
-    It is rounded down if `direction` is negative and up if it is positive, so that a bound stays one; errors of floating-point
-    arithmetic do not count.
+    It is rounded down if `direction` is -1 and up if it is 1, so that a bound stays one; errors of floating-point arithmetic do
+    not count, so that numbers that should be equal are shown alike.
 
-    >>> number(15_000_000.0), number(2 / 3, 3), number(2 / 3, 3, -1), number(3.0 - 4e-16, 3, -1)
-    ('15,000,000', '0.667', '0.666', '3')
+    >>> number(15_000_000.0), number(2 / 3, 3), number(2 / 3, 3, -1), number(3.0 - 4e-16, 3, -1), number(37.275 - 1e-14, 4)
+    ('15,000,000', '0.667', '0.666', '3', '37.28')
     """
     if x is None or math.isnan(x):
         return "\N{EN DASH}"
     plain = 1e-4 <= abs(x) < 1e15
-    if direction and 0.0 < abs(x) < math.inf:
+    if 0.0 < abs(x) < math.inf:
         kept = max(digits, math.floor(math.log10(abs(x))) + 1 if plain else 0)
-        context = Context(prec=kept, rounding=ROUND_FLOOR if direction < 0 else ROUND_CEILING)
+        context = Context(prec=kept, rounding=(ROUND_HALF_UP, ROUND_CEILING, ROUND_FLOOR)[direction])
         x = float(context.create_decimal(f"{x:.12g}")) if kept < 12 else x
     if not plain:
         return f"{x + 0.0:.{digits}g}".replace("inf", "∞")

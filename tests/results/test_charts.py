@@ -1,5 +1,6 @@
 """Charts hold the numbers they are given, say what to see, and become images without a browser."""
 
+import re
 import sys
 
 import numpy as np
@@ -150,3 +151,11 @@ def test_tooltips_have_a_title_and_may_have_a_format():
     plain, formatted = (tip.to_dict() for tip in tips(("x:Q", "return"), ("y:Q", "share", ".2f")))
     assert (plain["title"], "format" in plain) == ("return", False)
     assert (formatted["field"], formatted["title"], formatted["format"]) == ("y", "share", ".2f")
+
+
+@pytest.mark.parametrize(("size", "texts"), [(1e-200, {"0", "2e-200"}), (1e200, {"0", "2e+200"}), (1e6, {"2,000,000"})])
+def test_labels_of_axes_are_short_at_any_size_of_the_returns(size, texts):
+    drawn = lines([Curve("a", np.array([0.0, 1.0]), np.array([0.0, 2.0 * size]))], "x", "y").chart("t", "")
+    labels = set(re.findall(r"<text[^>]*>([^<]*)<", image(drawn, "svg").decode()))
+    assert texts <= labels
+    assert max(map(len, labels)) <= 11

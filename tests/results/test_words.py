@@ -263,6 +263,12 @@ def test_an_order_says_no_more_than_the_seeds_show(given, text):
     assert order_of(Ends(problem=None, tau=0.1, episodes=100, seeds=seeds, learners=(), records=given)) == text
 
 
+@pytest.mark.parametrize("mean", [37.275, 37.275 - 1e-14, 37.275 + 1e-14])
+def test_a_sentence_and_a_table_round_a_mean_alike(mean):
+    ends = Ends(problem=None, tau=0.1, episodes=100, seeds=(0,), learners=(), records={"A": [mean]})
+    assert f" of {displayed(Table([{'gap': mean, 'gap_std': None}]))[1][0][0]} after " in order_of(ends)
+
+
 def test_an_order_carries_the_unit_of_the_problem():
     ends = Ends(
         problem=None, tau=0.1, episodes=100, seeds=(0, 1), learners=(), records={"A": [1.0, 2.0], "B": [8.0, 9.0]}

@@ -23,7 +23,7 @@ from bqrl.study.scores import evenly
 
 MAX_BARS, MAX_STATES, MAX_STAGES, MAX_LEGEND = 60, 30, 30, 30
 OUTSIDE = 0.005  # probability at either end of the returns that is shown in the last bar
-LEVEL_TITLE = "level τ: share of runs that may end below the promise"
+LEVEL_TITLE = "level τ: share of runs that may fall short"
 
 
 class Steps(NamedTuple):

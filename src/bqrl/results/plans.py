@@ -208,7 +208,7 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Choice]]:
     """The sentence of every level, and the controls that choose between them."""
     plans = sorted(solved.all, key=lambda plan: plan.tau)
     levels = [plan.tau for plan in plans]
-    labels = [f"{percent(tau)} of runs may end below" for tau in levels]
+    labels = [f"{percent(tau)} of runs may fall short" for tau in levels]
     start = levels.index(solved.plans[0].tau)
     sentences, choices = [], [Choice(name="tau", title="Level τ", values=levels, labels=labels, start=start)]
     if solved.neutral is not None:

@@ -165,7 +165,7 @@ class Engine:
         return min(total, sum(job.episodes for job in self.jobs) + self.workers.played()), total
 
     def seconds_left(self) -> float | None:
-        """Forecast of the remaining time, as in `time_left.seconds_left`."""
+        """Forecast of the remaining time."""
         return seconds_left(self.jobs, self.workers.played(), self.seconds, self.workers.size)
 
     def drive(self) -> None:
