@@ -334,11 +334,12 @@ def test_help_names_the_problems_that_can_be_learned(cli):
     assert "FrozenLake-v1" in cli("learn", "--help")[1]
 
 
-def test_an_interrupted_run_says_that_finished_ones_are_kept(cli, tiny, tmp_path, monkeypatch):
-    def stop(run):
+@pytest.mark.parametrize("where", ["bqrl.study.runner.execute", "bqrl.results.learning.learning_result"])
+def test_an_interrupted_run_says_that_finished_ones_are_kept(cli, tiny, tmp_path, monkeypatch, where):
+    def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bqrl.study.runner.execute", stop)
+    monkeypatch.setattr(where, stop)
     code, out, err = cli("learn", tiny, "--episodes", 5, "--out", tmp_path / "o")
     kept = f"bqrl: stopped; finished runs are kept in {tmp_path / 'o'}, and the same command continues\n"
     assert (code, out, err) == (130, "", f"{kept}bqrl: interrupted\n")

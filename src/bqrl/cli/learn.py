@@ -17,7 +17,7 @@ from typer import Option
 
 import bqrl
 from bqrl.checks import number, whole
-from bqrl.cli.output import ProgressBar, warn
+from bqrl.cli.output import ProgressBar, resumable
 from bqrl.cli.params import read_params
 from bqrl.cli.problem import ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
@@ -66,17 +66,12 @@ class RunOptions(ProblemOptions):
         problem, begun = read_problem(self), time.perf_counter()
         most = 1 if problem.mdp is None else len(stems)  # an environment cannot be sent to another process
         stored = problem.mdp is not None or source_of(problem.source).identity  # only runs that can be identified
-        with ProgressBar(notices=problem.notices) as watch:
-            try:
-                experiment = bqrl.compare(
-                    problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, self.episodes, seeds,
-                    min(most, self.workers), delta=self.delta, horizon=problem.horizon,
-                    folder=self.out if stored else None, watch=watch,
-                )  # fmt: skip
-            except KeyboardInterrupt:
-                if self.out is not None and stored:
-                    warn(f"stopped; finished runs are kept in {self.out}, and the same command continues")
-                raise
+        kept = self.out if stored else None
+        with resumable(kept), ProgressBar(notices=problem.notices) as watch:
+            experiment = bqrl.compare(
+                problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, self.episodes, seeds,
+                min(most, self.workers), delta=self.delta, horizon=problem.horizon, folder=kept, watch=watch,
+            )  # fmt: skip
             watch.phase("comparing with the optimum and with random play")
             settings = {**self.problem_settings(), "tau": tau, **chosen, "episodes": self.episodes, "seed": first}
             found = learning.Learned(

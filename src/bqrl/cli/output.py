@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -28,7 +28,8 @@ from bqrl.errors import ArgumentError
 from bqrl.results.page import PAGE, is_text
 from bqrl.results.result import RESULT, Result, Table, plain, write
 from bqrl.results.words import displayed
-from bqrl.study.runner import Engine, Watch, clock
+from bqrl.study.runner import Engine, FailedRunsError, Watch, clock
+from bqrl.study.store import LOG
 
 PIPED_WIDTH = 140  # columns where no window limits them
 SPACE = 2  # between the columns of a table
@@ -90,6 +91,21 @@ def warn(*lines: str) -> None:
     """Print lines on standard error."""
     for line in lines:
         typer.echo(f"bqrl: {line}", err=True)
+
+
+@contextmanager
+def resumable(folder: Path | None) -> Iterator[None]:
+    """Say what to do if a command whose finished runs are stored in the folder is stopped, or if runs fail."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if folder is not None:
+            warn(f"stopped; finished runs are kept in {folder}, and the same command continues")
+        raise
+    except FailedRunsError as error:
+        remedy = f"{folder}/{LOG} lists every failure, and the same command tries again"
+        warn(str(error), f"no tables were written; {remedy}")
+        raise typer.Exit(1) from None
 
 
 def print_json(document: Any) -> None:

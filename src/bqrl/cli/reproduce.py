@@ -6,19 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Option
 
-from bqrl.cli.output import ProgressBar, StudyCommand, warn
+from bqrl.cli.output import ProgressBar, StudyCommand, resumable
 from bqrl.errors import ArgumentError
 from bqrl.papers import paper_file
 from bqrl.papers.ucb_bqrl.view import View
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Table, check_folder
 from bqrl.results.study_view import StudyView
-from bqrl.study.runner import FailedRunsError
 from bqrl.study.spec import read_spec
-from bqrl.study.store import LOG
 from bqrl.study.study import run_study
 from bqrl.study.workers import ClusterWorkers, LocalWorkers
 
@@ -38,7 +35,7 @@ class Reproduce(StudyCommand):
     study: Annotated[Path | None, Option(metavar="FILE", help="Settings (.toml) of another study.")] = None
 
     def run(self) -> None:
-        """Run the study, and say what to do if it is stopped or if runs fail."""
+        """Run the study."""
         if self.cluster is not None and self.workers is not None:
             raise ArgumentError("--workers is for this machine and --cluster for another; give only one")
         own = paper_file("study.toml")
@@ -48,7 +45,7 @@ class Reproduce(StudyCommand):
         view: type[StudyView] = View if settings.resolve() == own.resolve() else StudyView
         check_folder(folder, "study", [PAGE, *view.files(spec)])
         pool = LocalWorkers(self.workers) if self.cluster is None else ClusterWorkers(self.cluster)
-        try:
+        with resumable(folder):
             with ProgressBar(lines=not self.as_json) as watch:
                 finished = run_study(spec, folder, pool, watch)
                 watch.phase("drawing the charts and the page")
@@ -65,12 +62,3 @@ class Reproduce(StudyCommand):
                 tables=[replace(printed, rows=rows)],
                 lines=[line.text for line in result.lines],
             )
-        except KeyboardInterrupt:
-            warn(f"stopped; finished runs are kept in {folder}, and the same command continues")
-            raise
-        except FailedRunsError as error:
-            warn(
-                str(error),
-                f"no tables were written; {folder / LOG} lists every failure, and the same command tries again",
-            )
-            raise typer.Exit(1) from None
