@@ -1,5 +1,6 @@
 """`bqrl`: commands, exit codes, and errors as one line."""
 
+import signal
 import subprocess
 import sys
 import tomllib
@@ -52,7 +53,10 @@ def test_an_interrupt_during_the_imports_is_one_line_and_130(tmp_path):
     )
     entry = tomllib.loads(Path("pyproject.toml").read_text())["project"]["scripts"]["bqrl"].replace(":", " import ")
     line = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from {entry}; main()"
-    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", line], capture_output=True, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore it
+    )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "bqrl: interrupted\n")
     ignored = subprocess.run(
         [sys.executable, "-c", f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {line}"],

@@ -118,7 +118,6 @@ OFF_GRID = {
     "--planner greedy": "use planner='target', which brackets the optimum (--planner)",
     "--arithmetic rational": "got a problem without one; use arithmetic='float' (--arithmetic)",
     "--beta 0.1 --no-randomized": "got a problem without one of a suitable size; omit randomized (--randomized)",
-    "--beta 0.1 --radius 0.1 --attitude optimistic": "use beta=0 or round the rewards (--beta)",
 }
 
 

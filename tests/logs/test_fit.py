@@ -107,7 +107,9 @@ def test_gains_say_why_a_declaration_lowers_the_promise():
     assert support["without"] > support["value"]
     assert support["note"] == "it allows more outcomes than the log shows, and radii grow with their number"
     support = next(gain for gain in estimate.gains(0.84) if gain["declaration"] == "support")
-    assert support["without"] == support["value"] == 1.0  # equal shares for all sets of 40 outcomes promised 0 below 0.88
+    assert (
+        support["without"] == support["value"] == 1.0
+    )  # equal shares for all sets of 40 outcomes promised 0 below 0.88
 
 
 def test_gains_say_why_a_declaration_cannot_be_dropped():
