@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bqrl.display import number
 from bqrl.errors import SizeError
 from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -62,7 +63,7 @@ def prove_deterministic(
             policy, value = candidate, reached
     if value >= upper - gap:
         tight = upper - value <= GAP_TOL * size_of(search.targets)
-        verb = "attains" if tight else f"comes within {upper - value:.1g} of"
+        verb = "attains" if tight else f"comes within {number(upper - value, 2, 1)} of"
         return policy, value, f"a deterministic policy {verb} the randomized bound"
     ceiling = np.min([search.bound(d) for d in (0.0, *search.sweeps)], axis=0)
     targets = search.targets[ceiling > value + gap]

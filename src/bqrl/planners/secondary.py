@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bqrl import display
 from bqrl.checks import number, wrong
 from bqrl.errors import GridError
 from bqrl.kernels.tolerance import MASS_TOL
@@ -81,9 +82,8 @@ def plan_best_mean(
     if fits(free_law):
         safe, safe_law, bound = free, free_law, free_law.mean()
     left = max(0.0, bound - safe_law.mean())
-    note = (
-        f"best mean among {tau:g}-optimal policies: {safe_law.mean():.6g}, at most {left:.3g} below the best possible"
-    )
+    found, below = display.number(safe_law.mean(), direction=-1), display.number(left, 3, 1)
+    note = f"best mean among {tau:g}-optimal policies: {found}, at most {below} below the best possible"
     return replace(
         base, policy=safe, law=safe_law, value=safe_law.quantile(tau), nominal=safe_law.quantile(tau),
         notes=(*base.notes, note),

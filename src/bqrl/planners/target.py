@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl import display
 from bqrl.checks import number, numbers, whole, wrong
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
@@ -293,7 +294,7 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     if mean_law.quantile(tau) > proven:  # possible on a coarse grid, whose bounds are loose
         policy, law, law_upper, proven = neutral, mean_law, mean_upper, mean_law.quantile(tau)
     value = max(proven, law.quantile(tau))
-    own = "exact" if law_upper is None else f"known within {curve.sweep.grid.error:.3g}"
+    own = "exact" if law_upper is None else f"known within {display.number(curve.sweep.grid.error, 3, 1)}"
     notes = [f"{why_rounded(curve.by_choice)}: {curve.points.size} points; the law of the policy is {own}"]
     if policy is neutral:
         notes.append(NEUTRAL_WINS)
