@@ -10,7 +10,7 @@ from oracles import achievable_laws, best_objective, small_mdps
 
 import bqrl
 from bqrl import MDP
-from bqrl.mdp.find_grid import grid, lattice, return_set, reward_step, rounded
+from bqrl.mdp.find_grid import grid, lattice, refitted, return_set, reward_step, rounded
 
 
 def chain(rewards, horizon=3, discount=1.0):
@@ -161,3 +161,12 @@ def test_a_large_constant_in_every_reward_shifts_the_plan_alone():
         moved = bqrl.solve(MDP([(*row[:4], row[4] + c) for row in rows], horizon=15), 0.4)
         assert (moved.value - 15 * c, moved.upper - 15 * c) == (plan.value, plan.upper)
         assert len(moved.law) == len(plan.law)
+
+
+def test_rewards_of_too_many_steps_do_not_overflow_a_grid_of_another_problem():
+    """A decision table once said that -1,314,330 is earned after a reward of 1e12."""
+    small, large = chain([1e-9, 2.5e-9], 2, 0.9), chain([1e12, 3e12], 2, 0.9)
+    policy = bqrl.solve(small, 0.4, points=20_000).policy
+    assert refitted(policy.grid, small).error == policy.grid.error
+    assert refitted(policy.grid, large) is None
+    assert [row["reward"] for row in policy.table(large)] == [1e12, 3e12, None, None]

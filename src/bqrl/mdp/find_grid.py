@@ -147,6 +147,8 @@ def refitted(columns: Rounded, mdp: MDP) -> Rounded | None:
     for remaining sums; the sums before a stage are a return less what remains, so there are at most twice as many.
     """
     reward = _discounted(mdp, every_stage=bool(np.ptp(columns.base)))
+    if mdp.H * np.abs(reward - _by_outcome(mdp, columns.base, len(reward))).max() >= MAX_STEPS * columns.width:
+        return None
     units, bound = _rounded_units(mdp, reward, columns.base, columns.width, up=columns.up)
     if _extent(mdp, units)[1].max() > max(MAX_POINTS, 4 * columns.size.max()):
         return None
