@@ -247,6 +247,18 @@ def test_a_column_of_cut_episodes_needs_a_column_of_ends(header):
     assert set(read_columns(log | {"terminated": [0, 0, 0]}).codes) == {"episode", "state", "action", "end"}
 
 
+def test_done_is_not_taken_for_the_end_of_an_episode_that_was_cut_off():
+    """Many logs have done = terminated or truncated; such episodes once counted as complete, and promises were too high."""
+    log = {"episode": [1, 1, 2], "state": list("aba"), "action": [0, 0, 0], "reward": [0, 0, 0], "done": [0, 1, 1]}
+    with pytest.raises(
+        FileFormatError, match="a column end or terminated beside truncated, got done; map end to 'done'"
+    ):
+        read_columns(log | {"truncated": [0, 1, 0]})
+    assert read_columns(log | {"truncated": [0, 1, 0]}, {"end": "done"}).headers["end"] == "done"
+    assert read_columns(log | {"truncated": [0, 1, 0], "terminated": [0, 0, 1]}).headers["end"] == "terminated"
+    assert read_columns(log).headers["end"] == "done"
+
+
 def test_time_steps_are_stages():
     log = {"episode": [1, 1], "time_step": [1, 0], "state": ["b", "a"], "action": [0, 0], "reward": [1.0, 0.0]}
     assert read_columns(log).codes["stage"].labels == ["0", "1"]

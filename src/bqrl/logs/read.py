@@ -51,7 +51,7 @@ SYNONYMS = {
         "s'", "snext", "next", "to", "nextobs", "nextobservation", "newstate", "nextstates", "nextobservations",
     ),
     "event": ("e", "noise"),
-    "end": ("done", "terminal", "terminated", "ended", "dones", "terminals", "terminations"),
+    "end": ("terminated", "terminal", "ended", "terminations", "terminals", "done", "dones"),
 }  # fmt: skip
 CUT_OFF = ("truncated", "truncation", "timeout")  # columns that say half of what `end` says
 MISSING = "NA N/A #N/A <NA> NaN nan NaT None none null NULL".split()  # as programs write no next_state
@@ -337,6 +337,12 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
     if half is not None and "end" not in place:
         remedy = "add one, or rename this column and declare ends"
         raise source.error(None, f"expected a column end or terminated beside {half}, got none; {remedy}", half, "ends")
+    ends = source.header[place["end"]] if "end" in place and "end" not in (columns or {}) else ""
+    if half is not None and plain(ends).removesuffix("s") == "done":  # which may also mark episodes that were cut off
+        remedy = f"map end to {shown(ends)} with columns if it marks complete episodes only"
+        raise source.error(
+            None, f"expected a column end or terminated beside {half}, got {ends}; {remedy}", ends, "columns"
+        )
     return place
 
 
