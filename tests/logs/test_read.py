@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.errors import FileFormatError
+from bqrl.errors import FileFormatError, ModelWarning
 from bqrl.logs.read import read_columns
 
 HEADER = "episode,stage,state,action,reward,next_state\n"
@@ -340,3 +340,20 @@ def test_a_decimal_point_stays_in_labels_that_are_not_all_whole_numbers():
     for rows, names in ((whole, ("1.0", "2.0")), (log, ("1", "1.1"))):
         model = bqrl.MDP([[[[0, 1]], [[0, 1]]]] * 2, [[[1], [1]]] * 2, state_names=names, action_names=("go",))
         assert bqrl.fit(rows | {"action": ["go"] * 4}, model=model).solve(0.5).value == 2.0
+
+
+def test_costs_are_not_maximised_silently():
+    log = {"episode": [1, 2], "state": ["a", "a"], "action": [0, 0], "Total cost": [3.0, 5.0]}
+    with pytest.warns(
+        ModelWarning, match="the column 'Total cost' is read as rewards, which are maximised; negate costs"
+    ):
+        read_columns(log, {"reward": "Total cost"})
+    found = read_columns(log | {"Total cost": [-3.0, -5.0]}, {"reward": "Total cost"})  # warnings are errors
+    assert found.reward.tolist() == [-3.0, -5.0]
+
+
+@pytest.mark.parametrize(("header", "cut"), [("is_terminal", "is_truncated"), ("terminals", "TimeLimit.truncated")])
+def test_marks_of_the_end_under_other_names(header, cut):
+    """An end that was not recognised made every short episode a complete one."""
+    log = {"episode_ids": [1, 1, 2], "observations": list("aba"), "actions": [0, 0, 0], "rewards": [0, 0, 0]}
+    assert read_columns(log | {header: [False, True, False], cut: [False, False, True]}).headers["end"] == header

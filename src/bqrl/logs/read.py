@@ -35,6 +35,7 @@ from bqrl.mdp.columns import (
     numbering,
     plain,
     repeated,
+    warn_of_costs,
 )
 from bqrl.mdp.files.csv import BLANK, DecimalSignError, floats, separator, states_separator
 from bqrl.mdp.files.regular import regular_size
@@ -42,7 +43,7 @@ from bqrl.mdp.files.regular import regular_size
 ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event", "end")
 REQUIRED = ("episode", "state", "action", "reward")
 SYNONYMS = {
-    "episode": ("ep", "episodeid", "trajectory", "trial", "run"),
+    "episode": ("ep", "episodeid", "trajectory", "trial", "run", "episodeids"),
     "stage": ("h", "t", "step", "time", "stageid", "timestep", "stepid"),
     "state": ("s", "from", "obs", "observation", "currentstate", "states", "observations"),
     "action": ("a", "decision", "choice", "actions"),
@@ -51,9 +52,15 @@ SYNONYMS = {
         "s'", "snext", "next", "to", "nextobs", "nextobservation", "newstate", "nextstates", "nextobservations",
     ),
     "event": ("e", "noise"),
-    "end": ("terminated", "terminal", "ended", "terminations", "terminals", "done", "dones"),
+    "end": ("terminated", "terminal", "isterminal", "ended", "terminations", "terminals", "done", "dones"),
 }  # fmt: skip
-CUT_OFF = ("truncated", "truncation", "timeout")  # columns that say half of what `end` says
+CUT_OFF = (
+    "truncated",
+    "truncation",
+    "timeout",
+    "istruncated",
+    "timelimittruncated",
+)  # columns that say half of what `end` says
 MISSING = "NA N/A #N/A <NA> NaN nan NaT None none null NULL".split()  # as programs write no next_state
 BROKEN = (UnicodeDecodeError, EOFError, OSError, csv.Error, zlib.error)
 WHOLE = re.compile(r"(-?\d+)(?:\.0+)?")  # pandas writes 3 as 3.0 if a column has missing values
@@ -210,6 +217,7 @@ def read_columns(log: Any, columns: Mapping[str, str] | None = None) -> Columns:
     found = Columns(source=source, headers=headers, codes=codes, reward=np.concatenate(parts["reward"]))
     for role in (role for role in ("state", "action", "next_state") if role in codes):
         _check_names(found, role)
+    warn_of_costs(headers["reward"], found.reward)
     return found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bqrl.checks import nearest, shown, warn_caller, wrong, wrong_type
 from bqrl.errors import ModelError
-from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 
 ROLES = ("state", "action", "next_state", "probability", "reward")
 STAGE, EVENT, LAW = "stage", "event", "law"
@@ -127,6 +127,12 @@ def _missing(role: str, unused: list[str]) -> str:
 def is_cost(header: str) -> bool:
     """Whether a header speaks of costs, which are negative rewards."""
     return "cost" in header.lower()
+
+
+def warn_of_costs(header: str, rewards: FloatArray) -> None:
+    """Issue a ModelWarning if positive costs are read as rewards."""
+    if is_cost(header) and np.any(rewards > 0):
+        warn_caller(f"the column {shown(header)} is read as rewards, which are maximised; negate costs")
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown, warn_caller
+from bqrl.checks import nearest, shown
 from bqrl.errors import ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -29,8 +29,8 @@ from bqrl.mdp.columns import (
     cells_of,
     coded,
     frame_columns,
-    is_cost,
     match_columns,
+    warn_of_costs,
     without_percent,
 )
 from bqrl.mdp.noise import SharedNoise, shared_noise
@@ -170,9 +170,7 @@ def to_table(
         first_stage=first_stage,
     )
     _check_numbers(listing, rows)
-    if is_cost(listing.headers["reward"]) and np.any(listing.reward > 0):
-        notice = f"the column {shown(listing.headers['reward'])} is read as rewards, which are maximised; negate costs"
-        warn_caller(notice)
+    warn_of_costs(listing.headers["reward"], listing.reward)
     table, H = from_columns(
         stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared
     )
