@@ -57,6 +57,7 @@ TWO = "1,0,a,x,1,b,\n1,1,b,x,1,a,\n"
         ("1,0,a,x,1,b,\n1,0,b,x,1,a,\n2,0,a,x,1,b,\n", {}, 3, "stage", "expected stage 1, got 0; drop one of the rows"),
         (TWO + "2,1,a,x,1,b,\n", {}, 4, "stage", "expected stage 0, got 1; add the missing steps"),
         (TWO + "2,first,a,x,1,b,\n", {}, 4, "stage", "whole number"),
+        (TWO + f"2,{10**30},a,x,1,b,\n", {}, 4, "stage", "whole number"),
         (TWO + "2,0,a,x,1,b,\n2,1,a,x,1,b,\n", {}, 4, "next_state", "the state of the next step, got 'b'"),
         (TWO + "2,0,a,x,1,b,\n", {"horizon": 1}, 3, "stage", "at most 1 steps per episode, got 2; raise horizon"),
         (TWO, {}, 2, "episode", "expected many episodes, got one"),

@@ -136,8 +136,8 @@ def _stage_numbers(columns: Columns) -> IntArray:
 
 
 def _whole_number(text: str) -> int:
-    """A text as a whole number; -1 if it is not one."""
-    return int(text) if text.isdecimal() else -1
+    """A text as a whole number; -1 if it is not one, or larger than any stage."""
+    return int(text) if text.isdecimal() and len(text) <= 18 else -1
 
 
 def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: BoolArray, order: IntArray) -> None:
