@@ -1,5 +1,6 @@
 """`bqrl`: commands, exit codes, and errors as one line."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -29,6 +30,13 @@ def test_closed_streams_are_no_fault(tiny):
     assert leaves("solve", tiny, "--tau", "0.4", closed=[1]) == (0, "", "")
     assert leaves("envs", closed=[1]) == (0, "", "")
     assert leaves("solve", tiny, "--tau", "4", closed=[2]) == (2, "", "")
+
+
+def test_signs_that_a_terminal_lacks_do_not_end_a_command(tiny):
+    line = [sys.executable, "-m", "bqrl", "solve", tiny, "--tau", "0.4", "--title", "Größe ±"]
+    done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Gr??e ?: ")
 
 
 def test_unknown_command_is_one_line(cli):

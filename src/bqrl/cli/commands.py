@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from inspect import Signature, get_annotations, signature
+from io import TextIOWrapper
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -79,6 +80,8 @@ def top(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command line and leave with its exit code; SIGTERM ends it as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without the sign ± shows a question mark
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
