@@ -109,6 +109,32 @@ def test_a_kill_at_every_operation_leaves_the_old_the_new_or_an_interrupted_fold
 
 
 @pytest.mark.usefixtures("no_fsync")
+@pytest.mark.parametrize("page", [b"first", b"second"])  # a new one, and one in place of another
+def test_a_kill_while_a_page_is_added_leaves_the_result_whole(tmp_path, monkeypatch, page):
+    given = make(1.0, 2)
+    for n in range(1, 30):
+        folder = tmp_path / str(n)
+        write(given, folder)
+        if page == b"second":
+            add_files(folder, {"report.html": b"first"})
+        with monkeypatch.context() as patch:
+            count = kill_at(patch, n)
+            try:
+                add_files(folder, {"report.html": page})
+            except Killed:
+                pass
+        there = read(folder).files
+        assert there.pop("report.html", b"first") in (b"first", page)
+        assert there == given.files
+        add_files(folder, {"report.html": page})
+        assert (folder / "report.html").read_bytes() == page
+        assert {*os.listdir(folder)} == {*contents(given), "report.html", module.MANIFEST, module.LOCK}
+        if count() < n:
+            break
+    assert count() < n
+
+
+@pytest.mark.usefixtures("no_fsync")
 def test_a_kill_during_the_second_of_two_interrupted_runs_is_completed_by_the_third(tmp_path, monkeypatch):
     for n in range(1, 30):
         folder = tmp_path / str(n)

@@ -8,8 +8,9 @@
 4. the manifest is replaced by one that says "complete" and lists the new files.
 
 A process that is killed before step 1 leaves the old content, one that is killed after step 4 leaves the new one, and in
-between the folder says that it is interrupted and the same command completes it. A file is ours only if the manifest
-lists its name and its digest. All other files stay untouched; if one of them has the name of a file that may be written,
+between the folder says that it is interrupted and the same command completes it. If files are only added, step 1 says
+"complete", and the digest "" stands for an added file that is not there yet. A file is ours only if the manifest lists its
+name and its digest. All other files stay untouched; if one of them has the name of a file that may be written,
 `check` refuses before any work begins.
 """
 
@@ -92,8 +93,9 @@ class Folder:
                 for name in (MANIFEST, *old, *new):
                     for draft in drafts(self.path / name):  # what a killed process was writing
                         draft.unlink(missing_ok=True)
-                both = {name: [*new.get(name, ()), *old.get(name, ())] for name in {**old, **new}}
-                now.write_manifest(INTERRUPTED, both)
+                none = [""] if keep else []
+                both = {name: [*new.get(name, ()), *old.get(name, none)] for name in {**old, **new}}
+                now.write_manifest(COMPLETE if keep else INTERRUPTED, both)
                 for name, content in contents.items():
                     now._put(name, content)
                 for name in old:
@@ -125,7 +127,7 @@ class Folder:
         for name, digests in self.digests.items():
             with suppress(OSError):
                 contents[name] = (path / name).read_bytes()
-            if name not in contents or _digest(contents[name]) not in digests:
+            if (_digest(contents[name]) if name in contents else "") not in digests:
                 state = "missing; " if name not in contents else "not as it was written; move it away and "
                 raise FileFormatError(f"{path / name} is {state}run the command again", file=str(path / name))
         return contents
