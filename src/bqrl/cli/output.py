@@ -57,7 +57,7 @@ class Command:
         if self.out is not None and result is not None:
             write(result, self.out)
         if self.as_json:
-            print_json(document)
+            typer.echo(json.dumps(plain(document), indent=2, allow_nan=False))  # ASCII, which every pipe can carry
         else:
             show(header, tables, lines)
         if self.out is not None and result is not None:
@@ -106,11 +106,6 @@ def resumable(folder: Path | None) -> Iterator[None]:
         remedy = f"{folder}/{LOG} lists every failure, and the same command tries again"
         warn(str(error), f"no tables were written; {remedy}")
         raise typer.Exit(1) from None
-
-
-def print_json(document: Any) -> None:
-    """Print one JSON document in ASCII, which every terminal and pipe can carry."""
-    typer.echo(json.dumps(plain(document), indent=2, allow_nan=False))
 
 
 def at_terminal() -> bool:
