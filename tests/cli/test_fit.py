@@ -182,3 +182,10 @@ def test_the_start_may_be_a_law(cli, tmp_path):
         cli("fit", *options, "--start", "Well=0.8,Sick=0.1"),
         "that sums to 1, got {'Sick': 0.1, 'Well': 0.8} (a law: --start Well=0.8,Sick=0.2)",
     )
+
+
+def test_a_warning_about_a_log_is_one_line(cli, tmp_path):
+    """Once it came with a place in the code of another library."""
+    (tmp_path / "log.csv").write_text("episode,state,action,cost\n1,a,x,1\n2,a,y,3\n")
+    code, _, err = cli("fit", tmp_path / "log.csv", "--tau", 0.5, "--reward-range", "0,5", "--columns", "reward=cost")
+    assert (code, err) == (0, "bqrl: the column 'cost' is read as rewards, which are maximised; negate costs\n")

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from inspect import Signature, get_annotations, signature
@@ -20,6 +21,7 @@ from typer.core import TyperGroup
 
 from bqrl import __version__
 from bqrl.checks import nearest, shown
+from bqrl.errors import ModelWarning
 
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # the last: an extra is not installed
 COMMANDS = ("solve", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
@@ -88,7 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: list[str]) -> int:
     """Exit code of a command line; what went wrong goes to stderr as one line."""
     try:
-        code = app(args=arguments, prog_name="bqrl", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("always", category=ModelWarning)
+            warnings.showwarning = lambda message, *_: typer.echo(f"bqrl: {message}", err=True)
+            code = app(args=arguments, prog_name="bqrl", standalone_mode=False)
         message = "interrupted" if code == 130 else ""
     except (KeyboardInterrupt, typer.Abort):
         code, message = 130, "interrupted"
