@@ -121,3 +121,16 @@ def test_weights_in_closed_form():
 @given(small_mdps())
 def test_sharp_weights_are_never_above_the_spans(mdp):
     assert np.all(sharp_weights(mdp) <= mismatch_weights(mdp) + 1e-12)
+
+
+def test_the_bound_counts_rewards_that_differ_between_the_problems():
+    low, high = (MDP([(0, 0, 0, 0.5, x), (0, 0, 0, 0.5, x + 1.0)], horizon=1) for x in (0.0, 10.0))
+    found = return_law_perturbation(low, high, MarkovPolicy([[0]]))
+    assert (found.bound, found.distance) == (11.0, 10.0)  # the bound was 1: the span of either problem
+
+
+@pytest.mark.parametrize("changed", [{"start": 1}, {"discount": 0.5}])
+def test_problems_with_another_start_or_discount_are_refused(changed):
+    mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
+    with pytest.raises(ValueError, match="other must have the start and the discount of mdp, got MDP"):
+        return_law_perturbation(mdp, mdp.replace(**changed), MarkovPolicy([[0, 0]] * 3))

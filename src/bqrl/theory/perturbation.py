@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bqrl.checks import wrong
 from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
@@ -47,8 +48,16 @@ def reward_spans(mdp: MDP) -> FloatArray:
     >>> reward_spans(bqrl.MDP([[[1.0], [1.0]]], [[0, 3]], horizon=2)).tolist()
     [3.0, 3.0]
     """
-    rewards = [mdp.stage(h).reward[reachable_outcomes(mdp, h)] for h in range(check_mdp(mdp).H)]
-    return np.array([mdp.discount**h * np.ptp(reward) for h, reward in enumerate(rewards)])
+    return _spans(check_mdp(mdp))
+
+
+def _spans(*problems: MDP) -> FloatArray:
+    """The spans of the rewards of all problems together, shape (H,)."""
+    rewards = [
+        np.concatenate([mdp.stage(h).reward[reachable_outcomes(mdp, h)] for mdp in problems])
+        for h in range(problems[0].H)
+    ]
+    return np.array([problems[0].discount ** h * np.ptp(reward) for h, reward in enumerate(rewards)])
 
 
 def mismatch_weights(mdp: MDP) -> FloatArray:
@@ -69,9 +78,14 @@ def mismatch_weights(mdp: MDP) -> FloatArray:
     >>> mismatch_weights(bqrl.envs.make("AssetSelling", horizon=4)).tolist()
     [3.0, 2.0, 1.0, 0.0]
     """
-    spans = reward_spans(mdp)
+    return _weights(check_mdp(mdp))
+
+
+def _weights(*problems: MDP) -> FloatArray:
+    """The weights for episodes of several problems, shape (H,)."""
+    spans = _spans(*problems)
     from_here = np.cumsum(spans[::-1])[::-1]
-    return from_here - spans if mdp.row_reward is not None else from_here
+    return from_here - spans if all(mdp.row_reward is not None for mdp in problems) else from_here
 
 
 def sharp_weights(mdp: MDP) -> FloatArray:
@@ -134,8 +148,8 @@ def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbatio
     Parameters
     ----------
     mdp, other : MDP
-        Problems that differ in their kernels only. The expectation is taken under `other`, the lemma's P_bar; exchanging
-        the two gives a second valid bound.
+        Problems that differ in their kernels only; rewards that depend on the outcome may differ, too. The expectation is
+        taken under `other`, the lemma's P_bar; exchanging the two gives a second valid bound.
     policy : Policy
         Any policy: as long as the two episodes agree, so does its memory.
 
@@ -151,7 +165,9 @@ def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbatio
     0.0
     """
     apart = total_variation(mdp, other)
-    weights = np.maximum(mismatch_weights(mdp), mismatch_weights(other))  # equal unless one reaches more states
+    if mdp.discount != other.discount or not np.array_equal(mdp.mu, other.mu):
+        raise wrong("other", other, "have the start and the discount of mdp", repr(other))
+    weights = _weights(mdp, other)
     first, second = (exact_law(kernel, policy, "the W_1 distance") for kernel in (mdp, other))
     variation = np.einsum("hsa,hsa->h", play_shares(other, policy), apart)
     return Perturbation(
