@@ -83,6 +83,9 @@ FAULTS = [
     ("columns of two lengths", lambda: MDP(table(reward=[1, 2]), horizon=2), "the columns of a table must have one length of at least 1, got {'action': 3, 'next_state': 3, 'probability': 3, 'reward': 2, ...}", None),
     ("no rows", lambda: MDP({name: [] for name in TABLE}, horizon=2), "the columns of a table must have one length of at least 1, got {'action': 0, 'next_state': 0, 'probability': 0, 'reward': 0, ...}", None),
     ("a matrix for a column", lambda: MDP(table(reward=[[1], [2], [3]]), horizon=2), "must be a flat list", "reward"),
+    ("lists in an array", lambda: MDP(table(reward=np.fromiter(([1], [2], [3]), object)), horizon=2), "must be a flat list, got [1]", "reward"),
+    ("one label for a column", lambda: MDP(table(state="abc"), horizon=2), "must be a flat list, got 'abc'", "state"),
+    ("one number for a column", lambda: MDP(table(reward=5), horizon=2), "must be a flat list, got 5", "reward"),
 ]  # fmt: skip
 
 
@@ -104,6 +107,12 @@ ARGUMENTS = [
 @pytest.mark.parametrize(("options", "phrase"), [row[1:] for row in ARGUMENTS], ids=[row[0] for row in ARGUMENTS])
 def test_bad_options_of_a_table_get_one_line(options, phrase):
     assert_one_line(lambda: MDP(**{"transitions": TABLE, "horizon": 2} | options), ArgumentError, phrase)
+
+
+def test_names_are_a_list():
+    assert_one_line(
+        lambda: MDP(TABLE, horizon=2, state_names=1.5), TypeError, "state_names must be a list of names, got 1.5"
+    )
 
 
 # -- events ----------------------------------------------------------------------------------------------------------

@@ -8,13 +8,13 @@ distinguishes several laws of events.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown
+from bqrl.checks import nearest, shown, wrong_type
 from bqrl.errors import ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -89,19 +89,7 @@ def read_frame(
     listed = frame_columns(frame)
     place = match_columns([header for header, _ in listed], columns)
     headers = {role: listed[i][0] for role, i in place.items()}
-    content = {role: listed[i][1] for role, i in place.items()}
-    for role, column in content.items():
-        if role in TEXT and isinstance(column, list) and all(isinstance(cell, Hashable) for cell in column):
-            continue  # states may be tuples
-        try:
-            shape = (column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)).shape
-            got = "" if len(shape) == 1 else f"shape {shape}"
-        except ValueError:  # some cells are lists
-            got = "cells of different shapes"
-        if got:
-            header = headers[role]
-            raise ModelError(f"the column {shown(header)} must be a flat list, got {got}", column=header)
-    cells = {role: cells_of(column) for role, column in content.items()}
+    cells = {role: _flat(*listed[i], labels=role in TEXT) for role, i in place.items()}
     cells["probability"] = [without_percent(cell) for cell in cells["probability"]]
     lengths = {len(column) for column in cells.values()}
     if len(lengths) > 1 or not lengths.pop():
@@ -116,6 +104,19 @@ def read_frame(
         headers=headers,
     )
     return to_table(listing, horizon, state_names, action_names)
+
+
+def _flat(header: str, column: Any, *, labels: bool) -> list[Any]:
+    """The cells of a column; ModelError if it is not a flat list. Labels may be tuples."""
+    nested = (list, dict, np.ndarray) if labels else (list, tuple, dict, np.ndarray)
+    try:
+        cells = None if isinstance(column, (str, bytes, Mapping)) else cells_of(column)
+    except TypeError:  # a single value
+        cells = None
+    bad = shown(column) if cells is None else next((shown(x) for x in cells if isinstance(x, nested)), "")
+    if cells is None or bad:
+        raise ModelError(f"the column {shown(header)} must be a flat list, got {bad}", column=header)
+    return cells
 
 
 def _floats(cells: list[Any], header: str) -> FloatArray:
@@ -194,6 +195,8 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
     if given is None and any(map(PADDED.match, labels)):  # names, but in the order of the numbers that they spell
         labels, numbers = [labels[i] for i in np.argsort(numbers, kind="stable")], np.full(len(labels), np.nan)
     words = np.isnan(numbers)
+    if not isinstance(given, int | Iterable | None):
+        raise wrong_type(f"{kind}_names", given, "be a list of names")
     names = None if given is None or isinstance(given, int) else [str(name) for name in given]
     total = given if isinstance(given, int) else None if names is None else len(names)
     listed = names is not None and not (np.all(are_ids(numbers)) and not set(labels) & set(names))
