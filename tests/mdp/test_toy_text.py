@@ -183,3 +183,11 @@ def test_wrappers_that_change_the_problem_are_refused(wrap):
     with pytest.raises(ValueError, match="no wrapper that may change states, actions or rewards, got the wrapper"):
         from_gymnasium(env, horizon=5)
     assert from_gymnasium(env.unwrapped, horizon=5).S == 16
+
+
+def test_a_word_does_not_end_an_episode():
+    """The text "False" once ended episodes."""
+    for ended in (False, 0, np.False_, 0.0):
+        assert from_gymnasium({"a": {"x": [(1.0, "a", 1.0, ended)]}}, 3, "a").S == 1
+    with pytest.raises(ModelError, match=r"must hold \(probability, next state, reward, ended\) .*, got .*'False'"):
+        from_gymnasium({"a": {"x": [(1.0, "a", 1.0, "False")]}}, 3, "a")

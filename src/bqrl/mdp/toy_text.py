@@ -138,6 +138,8 @@ def _rows(table: Any, name: str = "", *, named: bool = False) -> list[Row]:
                     flags = [isinstance(part, (bool, np.bool_)) for part in (r, *ended)]
                     if flags in ([True], [True, False]) or len(ended) > 1 or not (ended or named):
                         raise TypeError  # the end in place of the reward, or before it
+                    if ended and ended[0] not in (0, 1):  # "False" would be true
+                        raise TypeError
                     ids = (s, a, s_next) if named else map(operator.index, (s, a, s_next))
                     rows.append((*ids, float(p), float(r), bool(ended and ended[0])))
         if not rows:
