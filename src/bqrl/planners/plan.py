@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bqrl import display
 from bqrl.checks import number, short, wrong, wrong_type
 from bqrl.display import Charted, Tabular, frame, views
 from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
@@ -172,27 +171,26 @@ class Plan(Charted):
     def __str__(self) -> str:
         nominal, least = self.attitude == "nominal", "" if self.law_exact else "at least "
         lines = [f"{self.objective} by {self.planner}" + ("" if nominal else f", {self.attitude}")]
-        lines.append(f"  value    {_rounded(self.value, -1)}" + ("" if self.exact else "  (proven lower bound)"))
+        lines.append(f"  value    {self.value:.6g}" + ("" if self.exact else "  (proven lower bound)"))
         if self.upper is not None:
             optimal = nominal and equal_values(self.value, self.upper, self.law)
-            lines.append(f"  upper    {_rounded(self.upper, 1)}" + ("  (optimal)" if optimal else ""))
+            lines.append(f"  upper    {self.upper:.6g}" + ("  (optimal)" if optimal else ""))
         if not nominal:
-            lines.append(f"  nominal  {least}{_rounded(self.nominal, -1)}  (the same policy in the model as given)")
+            lines.append(f"  nominal  {least}{self.nominal:.6g}  (the same policy in the model as given)")
         if self.law_exact:
             below, above = self.policy_margin
             lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
         lines.append(f"  certain  {'yes' if self.certain else f'no: {TIED}'}")
         bracketed = "" if self.law_exact else "  (the law of the return is bracketed)"
-        lines.append(f"  mean     {least}{_rounded(self.mean, -1 if least else 0)}{bracketed}")
+        lines.append(f"  mean     {least}{self.mean:.6g}{bracketed}")
         lines.append(f"  policy   {self.policy!r}")
         lines.append(f"  time     {self.seconds:.3g} s")
         lines += [f"  note     {note}" for note in self.notes]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        upper = "" if self.upper is None else f", upper={_rounded(self.upper, 1)}"
-        value = _rounded(self.value, -1)
-        return f"Plan({self.objective}: value={value}{upper}, {self.policy.kind} policy by {self.planner})"
+        upper = "" if self.upper is None else f", upper={self.upper:.6g}"
+        return f"Plan({self.objective}: value={self.value:.6g}{upper}, {self.policy.kind} policy by {self.planner})"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -248,11 +246,6 @@ class Comparison(Tabular):
             )
             for line in [head, *body]
         )
-
-
-def _rounded(x: float, direction: int) -> str:
-    """A number without commas, rounded down or up as in `display.number`: a promise stays one, and so does a bound."""
-    return display.number(x, direction=direction).replace(",", "")
 
 
 def objective_name(tau: float, beta: float) -> str:
