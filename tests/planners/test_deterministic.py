@@ -58,3 +58,19 @@ def test_the_table_of_labels_tells_the_reward_where_it_decides():
     assert isinstance(policy, LabelPolicy)
     first = [row for row in policy.rows(mdp) if row["stage"] == 1]
     assert [(row["reward"], row["next_label"]) for row in first] == [(4.0, 1), (7.0, 2)]
+
+
+TIED = [(0, 0, 0, 1.0, -1.7), (0, 1, 0, 0.5, 3.7), (0, 1, 0, 0.5, -1.7)]
+SURE = [(0, 0, 0, 1.0, 1.0), (0, 1, 0, 0.1, 3.0), (0, 1, 0, 0.9, -2.0)], [(0, 0, 0, 1.0, 0.0), (0, 1, 0, 1.0, -1.0)]
+LAST = [(0, 0, 0, 0.5, 3.0), (0, 0, 0, 0.5, -2.0), (0, 1, 0, 1 / 3, 2.0), (0, 1, 0, 2 / 3, 3.0), (0, 2, 0, 1.0, 0.0)]
+STAGED = [(h, *line) for h, lines in enumerate((*SURE, LAST)) for line in lines]
+
+
+@pytest.mark.parametrize("beta", [1e-9, 3e-9, 1e-8])
+@pytest.mark.parametrize(("lines", "tau", "best"), [(TIED, 0.5, -1.7), (STAGED, 1 / 3, 3.0)])
+def test_bounds_that_differ_by_the_rounding_of_a_small_buffer_leave_no_target_to_search(lines, tau, best, beta):
+    """The search over histories began without targets and crashed; a tie at the level makes the plan uncertain."""
+    plan = solve(bqrl.MDP(lines, horizon=None if lines is STAGED else 1), tau, beta=beta, randomized=False)
+    assert plan.value == pytest.approx(best, abs=1e-9)
+    assert plan.value <= plan.upper <= best + 1e-4
+    assert not plan.certain

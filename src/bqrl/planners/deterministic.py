@@ -61,11 +61,12 @@ def prove_deterministic(
         reached = evaluate(mdp, candidate).buffered_quantile(tau, beta)
         if reached > value:
             policy, value = candidate, reached
+    ceiling = np.min([search.bound(d) for d in (0.0, *search.sweeps)], axis=0)
+    upper = min(upper, max(value, float(ceiling.max())))  # the policies tried since may have added widths
     if value >= upper - gap:
         tight = upper - value <= GAP_TOL * size_of(search.targets)
         verb = "attains" if tight else f"comes within {number(upper - value, 2, 1)} of"
         return policy, value, f"a deterministic policy {verb} the randomized bound"
-    ceiling = np.min([search.bound(d) for d in (0.0, *search.sweeps)], axis=0)
     targets = search.targets[ceiling > value + gap]
     branches = begin(mdp, search.grid, tau, beta, targets, list(search.sweeps), width, value)
     if branches is None:

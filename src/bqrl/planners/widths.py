@@ -243,7 +243,7 @@ class WidthSearch:
         rise = np.cumsum((self.tau - shortfall) * unit)
         shared = rise + np.minimum.accumulate(shared - rise)
         fall = np.arange(own.size, dtype=np.float64) * ((self.tau - 1.0) * unit)
-        shared = fall + np.minimum.accumulate((shared - fall)[::-1])[::-1]
+        shared = np.minimum(own, fall + np.minimum.accumulate((shared - fall)[::-1])[::-1])  # the sums round
         if self._by_laws:
             shared[~self._possible] = -np.inf
         ceiling = float(shared.max())
