@@ -93,6 +93,13 @@ def test_no_step_of_a_grid_is_below_the_rounding_error_of_needs(tau, points):
     assert plan.upper >= 2e12 + 0.8
 
 
+@pytest.mark.parametrize("unit", [1e-30, 1e-16, 1.0, 1e30])
+def test_a_mixture_attains_the_bound_whatever_the_unit(unit):
+    lines = [(0, 0, 0, 0.5, 4.0), (0, 0, 0, 0.5, 7.0), (0, 1, 0, 0.6, 7.0), (0, 1, 0, 0.4, 0.0)]
+    plan = solve(MDP([(*line, x * unit) for *line, x in lines], horizon=1), 0.5, beta=0.25, randomized=True)
+    assert (plan.value / unit, plan.upper / unit) == pytest.approx((4.75, 4.75))
+
+
 def test_a_policy_for_one_huge_return_can_be_loaded_again(tmp_path):
     plan = solve(chain([3e12, 3e12]), 0.5, points=7)
     plan.policy.save(tmp_path / "policy.npz")

@@ -31,6 +31,7 @@ from bqrl.mdp.unroll import Acting
 MAX_NODES = 20_000
 MAX_MOVES = 2_000_000  # outcomes between all (state, sum) pairs
 MAX_CELLS = 20_000_000  # pairs times widths times targets
+SAME_VALUE = 1e-10  # nodes whose bounds differ by less than this, relative to the largest width, may be equal
 MAX_WIDTHS = 100  # with more lattice widths than this, only those near the decisive one are bounded
 History = tuple[int, ...]  # first state, sum, second state, sum, ...
 
@@ -98,10 +99,13 @@ class Node:
     stage: IntArray  # its stage
     pair: IntArray  # its pair (state, sum)
 
-    def digest(self, all_widths: bool) -> bytes:
-        """Return a key that is equal for equivalent nodes; it includes ended histories unless costs determine them."""
+    def digest(self, unit: float, all_widths: bool) -> bytes:
+        """Return a key that is equal for equivalent nodes; it includes ended histories unless costs determine them.
+
+        Costs are equal if they round to the same number of units.
+        """
         order = np.lexsort((self.chance, self.pair, self.stage))
-        rest = [np.round(self.cost, 10), self.stage[order], self.pair[order], np.round(self.chance[order], 12)]
+        rest = [np.round(self.cost / unit), self.stage[order], self.pair[order], np.round(self.chance[order], 12)]
         if not all_widths:
             rest.append(np.round(self.ended, 12))
         return blake2b(b"".join(part.tobytes() for part in rest), digest_size=16).digest()
@@ -174,7 +178,7 @@ class Search:
                 ceiling = self.bound(child.cost)[0]
                 if ceiling <= self.value + gap:
                     continue
-                key = child.digest(self.all_widths)
+                key = child.digest(SAME_VALUE * self.beta * float(self.widths[-1]), self.all_widths)
                 if key not in seen:
                     seen.add(key)
                     heapq.heappush(queue, (-ceiling, next(number), child))
@@ -214,14 +218,13 @@ class Search:
         if value > self.value:
             self.value, self.best = value, (node, completion)
 
-    @staticmethod
-    def _most_lossy(node: Node, completion: Completion) -> int:
+    def _most_lossy(self, node: Node, completion: Completion) -> int:
         """The open history to branch on: the one with the largest loss, else the most likely one."""
         losses = np.empty(node.chance.size)
         for h in np.unique(node.stage).tolist():
             here = node.stage == h
             losses[here] = node.chance[here] * completion.loss[h][node.pair[here]]
-        return int(losses.argmax() if losses.max() > 1e-15 else node.chance.argmax())
+        return int(losses.argmax() if losses.max() > 1e-15 * self.widths[-1] else node.chance.argmax())
 
     def _children(self, node: Node, k: int) -> list[Node]:
         """The nodes that fix open history `k`, one per action."""

@@ -393,7 +393,7 @@ def best_mix(search: WidthSearch, column: int) -> tuple[MixturePolicy | TargetPo
     for i in range(len(parts)):
         for j in range(i + 1):
             weight, value = _best_weight(lines[i], lines[j])
-            if value > best + 1e-15:
+            if value > best + 1e-15 * size_of(search.targets):
                 best, chosen = value, (i, j, weight)
     i, j, weight = chosen
     if weight >= 1.0 or i == j:
