@@ -126,3 +126,22 @@ def test_a_named_next_state_counts_where_a_column_marks_the_end():
     unnamed = log | {"action": [0] * 5, "next_state": [0, None, None, 0, None]}
     with pytest.raises(FileFormatError, match="expected an episode that lasts to the horizon"):
         fit(unnamed, model=model)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_the_tries_of_a_row_are_its_own_where_rows_share_noise(hidden):
+    """The observations of the law were once shown as visits of every row, and the logging policy was wrong."""
+    mdp, log = simulated("asset selling", 100)
+    log = {name: np.asarray(column) for name, column in log.items() if name != "next_state" or not hidden}
+    if hidden:
+        mdp = mdp.staged()
+    estimate = fit(log, model=mdp)
+    last = log["stage"] == mdp.H - 1
+    for s, name in enumerate(mdp.state_names):
+        here = (log["state"] == name) & ~(last & hidden)
+        played = [np.count_nonzero(here & (log["action"] == a)) for a in mdp.action_names]
+        assert estimate.tries[:, s].sum(axis=0).tolist() == played
+    shares = estimate.tries / np.maximum(estimate.tries.sum(axis=2, keepdims=True), 1)
+    assert np.array_equal(np.nan_to_num(estimate.logging_policy), shares)
+    assert sum(row["visits"] for row in estimate.rows()) == estimate.counted
+    assert np.any(estimate.counts > estimate.tries)

@@ -11,7 +11,7 @@ import numpy as np
 from bqrl.checks import shown
 from bqrl.errors import FileFormatError
 from bqrl.logs.balls import Balls
-from bqrl.mdp.arrays import FloatArray, damaged, require
+from bqrl.mdp.arrays import FloatArray, IntArray, damaged, require
 from bqrl.mdp.files.npz import OPTIONAL, STORED, model_arrays, read_stored
 from bqrl.mdp.model import MDP
 
@@ -29,7 +29,7 @@ class StoredEstimate:
     returns: FloatArray
     episodes: int
     steps: int
-    counted: int
+    tries: IntArray
     start_atoms: int
     floor: float
     lowest: float
@@ -41,10 +41,11 @@ def stored(estimate: StoredEstimate) -> dict[str, Any]:
     model, balls = model_arrays(estimate.mdp), estimate.balls
     found = {
         "bqrl_estimate": np.array(FORMAT), **{name: model[name] for name in STORED}, "visits": balls.visits,
-        "outcomes": balls.outcomes, "seen": balls.seen, "most": balls.most, "exact": balls.known, "returns": estimate.returns,
+        "outcomes": balls.outcomes, "seen": balls.seen, "most": balls.most, "exact": balls.known,
+        "tries": estimate.tries, "returns": estimate.returns,
         "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
         "whole": np.array(
-            [balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.counted, estimate.start_atoms]
+            [balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.tries.sum(), estimate.start_atoms]
         ),
         "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest]),
     }  # fmt: skip
@@ -65,28 +66,29 @@ def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
         message = f"expected an estimate of format {FORMAT}, got {shown(arrays['bqrl_estimate'])}; save it again"
         raise FileFormatError(message, column="bqrl_estimate")
     mdp = MDP.from_table(**read_stored({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays}))
-    kinds_of = {"visits": "iu", "outcomes": "iu", "seen": "iu", "most": "fiu", "exact": "b"}
-    arrays = {"seen": arrays["outcomes"]} | dict(arrays)  # older files do not have it; all outcomes is a valid bound
+    kinds_of = {"visits": "iu", "outcomes": "iu", "seen": "iu", "tries": "iu", "most": "fiu", "exact": "b"}
+    older = {"seen": arrays["outcomes"], "tries": arrays["visits"]}  # that all outcomes were seen is a valid bound
+    arrays = older | dict(arrays)
     per_row = {name: np.asarray(arrays[name]) for name in kinds_of}
     for name, kinds in kinds_of.items():
         found = per_row[name]
         valid = found.shape == mdp.known.shape and found.dtype.kind in kinds and not np.any(found < 0)
         rule = f"have one entry of at least 0 per row, shape {mdp.known.shape}"
         require(valid, name, rule, f"{found.shape} of {found.dtype}")
-    known = per_row.pop("exact")
-    rows, free, episodes, steps, counted, atoms = (int(x) for x in arrays["whole"].tolist())
+    known, tries = per_row.pop("exact"), per_row.pop("tries")
+    rows, free, episodes, steps, _, atoms = (int(x) for x in arrays["whole"].tolist())
     delta, confidence, floor, lowest = (float(x) for x in arrays["numbers"].tolist())
     returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
     require(returns.ndim == 1, "returns", "be a list", f"shape {returns.shape}")
     valid = added.ndim == 1 and added.dtype.kind in "iu" and not np.any(added >= mdp.S)
     require(valid, "added", f"be a list of states below {mdp.S}", added)
-    valid = rows >= 1 and min(episodes, steps, counted, atoms) >= 0
+    valid = rows >= 1 and min(episodes, steps, atoms) >= 0
     require(valid, "whole", "hold counts", arrays["whole"])
     valid = 0.0 < delta < 1.0 and 0.0 < confidence < 1.0
     require(valid, "numbers", "begin with delta and the confidence in (0, 1)", arrays["numbers"])
     return {
         "mdp": mdp, "balls": Balls(known=known, **per_row, free=bool(free), rows=rows, delta=delta), "confidence": confidence,
         "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "episodes": episodes,
-        "steps": steps, "counted": counted, "start_atoms": atoms, "floor": floor, "lowest": lowest,
+        "steps": steps, "tries": tries, "start_atoms": atoms, "floor": floor, "lowest": lowest,
         "added": tuple(added.tolist()),
     }  # fmt: skip

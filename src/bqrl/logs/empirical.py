@@ -29,7 +29,7 @@ class Empirical:
 
     mdp: MDP
     balls: Balls
-    counted: int  # steps that count towards a row
+    tries: IntArray  # (K, S, A)  steps of the log that count towards each row
     floor: float  # the lowest possible return; -inf if a miss is modelled by a return below all others
     lowest: float  # the lowest return that is not a miss
 
@@ -326,7 +326,7 @@ class _Listed:
         worth = float(np.sum(discount ** np.arange(self.H)))
         size = float(np.abs(r[r > miss]).max()) if np.any(r > miss) else 0.0
         return Empirical(
-            mdp=mdp, balls=balls, counted=int(self.visits.sum()), lowest=-worth * size,
+            mdp=mdp, balls=balls, tries=visits, lowest=-worth * size,
             floor=-math.inf if self.range is None else self.range[0] + (worth - 1.0) * self.floor,
         )  # fmt: skip
 

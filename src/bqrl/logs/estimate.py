@@ -62,8 +62,10 @@ class Estimate(StoredEstimate, Charted):
         The assumptions on which the promises rest.
     returns : ndarray of shape (n,)
         Discounted returns of the n logged episodes that were not cut off.
-    episodes, steps, counted : int
-        Episodes and steps of the log, and the steps that count towards a row: a step without a known successor does not.
+    episodes, steps : int
+        Episodes and steps of the log.
+    tries : ndarray of shape (1 or H, S, A)
+        Steps of the log that count towards each row: a step without a known successor does not.
     start_atoms : int
         Number of first states if their law is estimated; 0 if it is known.
     floor, lowest : float
@@ -87,13 +89,18 @@ class Estimate(StoredEstimate, Charted):
 
     @property
     def counts(self) -> IntArray:
-        """Visits of every row, shape (1 or H, S, A)."""
+        """Observations behind every row, shape (1 or H, S, A): its tries or, if rows share noise, those of its law."""
         return self.balls.visits
+
+    @property
+    def counted(self) -> int:
+        """Number of steps that count towards a row."""
+        return int(self.tries.sum())
 
     @property
     def seen(self) -> BoolArray:
         """Which rows the log shows, shape (1 or H, S, A)."""
-        return self.balls.visits > 0
+        return self.tries > 0
 
     @property
     def radii(self) -> FloatArray:
@@ -103,8 +110,8 @@ class Estimate(StoredEstimate, Charted):
     @property
     def logging_policy(self) -> FloatArray:
         """Frequencies of the logged actions, shape (1 or H, S, A); NaN in states that the log does not show."""
-        totals = self.counts.sum(axis=2, keepdims=True)
-        return np.where(totals > 0, self.counts / np.maximum(totals, 1), np.nan)
+        totals = self.tries.sum(axis=2, keepdims=True)
+        return np.where(totals > 0, self.tries / np.maximum(totals, 1), np.nan)
 
     def start_error(self, more: int = 1) -> float:
         """Bound on the total-variation distance of the true law of the first state from the observed frequencies.
@@ -392,7 +399,7 @@ class Estimate(StoredEstimate, Charted):
         k, s, a = row
         return {
             "stage": None if self.mdp.stationary else k + 1, "state": self.mdp.state_label(s),
-            "action": self.mdp.action_label(a), "visits": int(self.counts[row]), "radius": float(radii[row]),
+            "action": self.mdp.action_label(a), "visits": int(self.tries[row]), "radius": float(radii[row]),
         }  # fmt: skip
 
     def rows(self) -> list[dict[str, Any]]:
@@ -421,7 +428,7 @@ class Estimate(StoredEstimate, Charted):
 
     def coverage(self) -> dict[str, Any]:
         """How much the log shows: numbers of episodes, steps and rows, and the median visits of the rows seen."""
-        n = self.counts[self.seen]
+        n = self.tries[self.seen]
         states = self.mdp.S - len(self.added)
         return {
             "episodes": self.episodes, "steps": self.steps, "counted_steps": self.counted,

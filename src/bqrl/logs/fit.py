@@ -114,7 +114,7 @@ def _estimated(steps: Episodes, confidence: float, discount: float, declared: De
     return Estimate(
         mdp=found.mdp, balls=found.balls, confidence=confidence, returns=steps.returns(discount),
         assumptions=_assumptions(steps, declared, found.mdp),
-        episodes=steps.T, steps=steps.state.size, counted=found.counted,
+        episodes=steps.T, steps=steps.state.size, tries=found.tries,
         start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
         floor=found.floor, lowest=found.lowest, added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
     )  # fmt: skip

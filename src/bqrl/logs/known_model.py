@@ -33,7 +33,7 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     after = _successors(log, states)
     counts, outcome = _outcome_counts(log, model, row, after)
     size, known = np.diff(model.row_start), (model.known | ~model.available).reshape(-1)
-    visits = np.bincount(row[outcome >= 0], minlength=size.size)
+    visits = tries = np.bincount(row[outcome >= 0], minlength=size.size)
     n = np.repeat(visits, size)
     p = np.where(n > 0, counts / np.maximum(n, 1), 1.0 / np.maximum(np.repeat(size, size), 1))
     outcomes, rows = size, int(np.count_nonzero(~known))
@@ -43,6 +43,7 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
         by_law = event_counts(log, model, noise, row, after, outcome)
         p = noise.image(laws_of(by_law), p)
         law = noise.row_law.reshape(-1)
+        tries = np.bincount(row[(outcome >= 0) | ((law[row] >= 0) & (log.event is not None))], minlength=size.size)
         classes = np.array([*(np.unique(first).size for first in noise.classes), 0])
         visits = np.where(law >= 0, np.array([*(int(each.sum()) for each in by_law), 0])[law], visits)
         outcomes = np.where(law >= 0, classes[law], size)
@@ -58,7 +59,7 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     )  # fmt: skip
     lowest = sum(float(model.stage(h).reward.min()) * model.discount**h for h in range(model.H))
     return Empirical(
-        mdp=model.with_probability(p), balls=balls, counted=int(np.count_nonzero(outcome >= 0)), floor=lowest, lowest=lowest,
+        mdp=model.with_probability(p), balls=balls, tries=tries.reshape(shape), floor=lowest, lowest=lowest,
     )  # fmt: skip
 
 
