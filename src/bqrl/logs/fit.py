@@ -47,7 +47,7 @@ def fit(
     columns : mapping, optional
         Header of each role whose column has another name.
     horizon : int, optional
-        Number of stages; by default the length of the longest episode.
+        Number of stages; by default the length of the longest episode, or that of the model.
     discount : float
         Discount per stage, in (0, 1].
     start : label or {label: probability}, optional
