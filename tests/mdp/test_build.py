@@ -182,3 +182,18 @@ def test_an_object_array_of_matrices_is_read_like_their_list():
     P[:] = [sparse.csr_array(np.eye(3)), sparse.csr_array(np.eye(3))]
     with pytest.raises(ValueError, match=r"for one matrix \(S,S\) per action pass sparse.vstack"):
         MDP(P, np.zeros((3, 2)), horizon=5)
+
+
+def test_a_list_of_as_many_matrices_as_states_is_not_guessed():
+    """One matrix per action was read as one per state, which a kernel of two states and two actions does not show."""
+    wait, act, R = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[1.0, 0.0], [0.5, 0.5]]), np.zeros((2, 2))
+    with pytest.raises(
+        ModelError, match=r"got a list of 2 matrices of shape \(2, 2\); pass np.stack\(list, axis=1\) if"
+    ):
+        MDP([wait, act], R, horizon=3)
+    mdp = MDP(np.stack([wait, act], axis=1), R, horizon=3)
+    assert mdp.dense(0)[0::2].tolist() == wait.tolist()
+    with pytest.raises(ModelError, match="rewards must be an array"):
+        MDP(np.stack([wait, act], axis=1), [wait, act], horizon=3)
+    assert MDP(np.stack([wait, act], axis=1)[None].repeat(2, axis=0), [R, R + 1.0]).reward.max() == 1.0  # one per stage
+    assert MDP([[[0.5, 0.5], [1, 0]], [[0, 1], [1, 0]]], R, horizon=3).S == 2  # nested lists are an array

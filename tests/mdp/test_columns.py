@@ -145,3 +145,8 @@ def test_an_index_that_repeats_a_column_is_left_alone():
     frame = pd.DataFrame({"state": ["x"], "action": ["go"], "next_state": ["x"], "probability": [1.0], "reward": [2.0]})
     for index in ("state", ["state", "action"]):
         assert [header for header, _ in frame_columns(frame.set_index(index, drop=False))] == list(frame)
+
+
+def test_a_log_in_place_of_a_model_names_the_function_for_it():
+    with pytest.raises(ModelError, match=r"for the probability, got 'episode'; read a log of episodes with bqrl\.fit"):
+        match_columns(["episode", "state", "action", "reward", "next_state"], None)

@@ -112,6 +112,7 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
         raise ModelError(
             f"transitions must have at least one stage, state and action, got {P.shape}", name="transitions"
         )
+    _check_stacked(transitions, P, "transitions")
     H = _settle_horizon(P.shape[0] if P.ndim == 4 else None, horizon, "transitions")
     sums = P.sum(axis=-1)
     if np.any((sums != 0.0) & (np.abs(sums - 1.0) > SUM_TOL)) and (remedy := _summed_remedy(P)):
@@ -138,6 +139,17 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
     )
     _attach_rewards(table, rewards, H, four_dimensional=np.ndim(transitions) == 4)
     return table, H
+
+
+def _check_stacked(given: Any, array: FloatArray, what: str) -> None:
+    """Raise ModelError if a list of S matrices (S,S) may have one per action, or one per state with S actions."""
+    parts = given if isinstance(given, (list, tuple)) else ()
+    if len(parts) > 1 and len(set(array.shape)) == 1 and all(getattr(part, "ndim", 0) == 2 for part in parts):
+        got = f"a list of {len(parts)} matrices of shape {array.shape[1:]}"
+        remedy = "pass np.stack(list, axis=1) if there is one per action, np.stack(list) if there is one per state"
+        raise ModelError(
+            f"{what} must be an array (S,A,S) if there are as many actions as states, got {got}; {remedy}", name=what
+        )
 
 
 def _kernel_remedy(P: FloatArray) -> str:
@@ -346,6 +358,7 @@ def _attach_rewards(table: Table, rewards: Any, H: int, *, four_dimensional: boo
         R = R.reshape(-1, S, A)
         table.row_reward = R.copy() if K == 1 or len(R) == H else np.repeat(R, H, axis=0)
     elif R.shape in by_outcome:
+        _check_stacked(rewards, R, "rewards")
         row = np.repeat(np.arange(K * S * A), np.diff(table.row_start))
         if K == 1:
             table.reward = R.reshape(-1, S * A, S)[:, row, table.successor]

@@ -121,6 +121,8 @@ def _missing(role: str, unused: list[str]) -> str:
     header = shown(words[near[0]]) if near else "a header"
     signs = ", and negate costs" if role == "reward" and any(map(is_cost, unused)) else ""
     got = ", ".join(map(shown, unused[:8]))
+    if role == "probability" and any(plain(name).startswith("episode") for name in unused):
+        return f"expected a column for the probability, got {got}; read a log of episodes with bqrl.fit"
     return f"expected a column for the {role}, got {got}; map {role} to {header} with columns{signs}"
 
 
