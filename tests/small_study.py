@@ -9,7 +9,8 @@ from bqrl.papers.ucb_bqrl.view import Printed
 from bqrl.results.result import write
 from bqrl.results.study_view import StudyView
 from bqrl.study.runner import Watch
-from bqrl.study.spec import read_spec
+from bqrl.study.settings import read_settings
+from bqrl.study.spec import Spec
 from bqrl.study.study import run_study
 from bqrl.study.workers import Workers
 
@@ -94,7 +95,7 @@ class Heard(Watch):
 
 def make(path, folder, *, quick=False, workers=None, watch=None, view=StudyView):
     """Run a study and write its result without images; returns the finished study."""
-    study = run_study(read_spec(path, quick), folder, workers or Workers(), watch)
+    study = run_study(read_settings(path, Spec, quick=quick), folder, workers or Workers(), watch)
     write(view(study).result(images=False), folder)
     return study
 

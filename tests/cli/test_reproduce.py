@@ -9,7 +9,8 @@ from small_study import SMALL, results_of
 from bqrl.cli.commands import run
 from bqrl.results.result import check_folder
 from bqrl.results.study_view import StudyView
-from bqrl.study.spec import read_spec
+from bqrl.study.settings import read_settings
+from bqrl.study.spec import Spec
 from bqrl.study.workers import Workers
 
 
@@ -99,7 +100,7 @@ def test_a_foreign_file_in_the_way_is_refused_before_any_work(cli, study_file, t
 
 def test_every_file_of_a_study_is_checked_for_before_the_work(made, study_file):
     written = json.loads((made / "manifest.json").read_text())["files"]
-    assert not_announced(written, StudyView.files(read_spec(study_file))) == {"result.json"}
+    assert not_announced(written, StudyView.files(read_settings(study_file, Spec))) == {"result.json"}
 
 
 def test_files_of_other_names_are_not_in_the_way_of_a_study(study_file, tmp_path):
@@ -114,7 +115,7 @@ def test_files_of_other_names_are_not_in_the_way_of_a_study(study_file, tmp_path
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("mine")
-    check_folder(tmp_path, "study", StudyView.files(read_spec(study_file)))
+    check_folder(tmp_path, "study", StudyView.files(read_settings(study_file, Spec)))
 
 
 def test_no_such_study_is_one_line(cli, tmp_path):

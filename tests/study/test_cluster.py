@@ -121,6 +121,18 @@ def test_an_error_on_the_cluster_belongs_to_its_call(scheduler, workers):
         found.close()
 
 
+def test_a_worker_without_bqrl_is_an_error_of_its_call(scheduler, tmp_path):
+    (tmp_path / "bqrl.py").write_text("raise ImportError('no bqrl here')")
+    process = start("worker", scheduler[0], *WORKER, environment=ENVIRONMENT | {"PYTHONPATH": str(tmp_path)})
+    found = ClusterWorkers(scheduler[0])
+    try:
+        with pytest.raises(ImportError, match="no bqrl here"):
+            found.submit(int, "7").result(30)
+    finally:
+        found.close()
+        stop(process)
+
+
 def test_a_cluster_out_of_reach_is_one_line(monkeypatch):
     monkeypatch.setattr(pools, "CONNECT_SECONDS", 1)
     said = r"^no Dask scheduler answers at 'tcp://127\.0\.0\.1:9' \(.*`dask scheduler`$"

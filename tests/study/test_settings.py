@@ -4,7 +4,7 @@ import pytest
 from pydantic import Field
 
 from bqrl.study.settings import Count, Settings, Text, read_settings, settings_of
-from bqrl.study.spec import Spec, read_spec
+from bqrl.study.spec import Spec
 
 
 class Inner(Settings):
@@ -20,10 +20,10 @@ class Outer(Settings):
 def test_the_file_is_named_and_must_be_toml(tmp_path):
     path = tmp_path / "odd.toml"
     with pytest.raises(FileNotFoundError, match=r"there is no settings file .*odd\.toml"):
-        read_spec(path)
+        read_settings(path, Spec)
     path.write_text("[study\n")
     with pytest.raises(ValueError, match=r"^odd\.toml: "):
-        read_spec(path)
+        read_settings(path, Spec)
 
 
 @pytest.mark.parametrize("quick", [False, True])
@@ -31,11 +31,11 @@ def test_a_mistake_in_the_settings_of_a_quick_run_is_placed_there(study_file, tm
     path = tmp_path / "small.toml"
     path.write_text(study_file.read_text().replace("[quick.study]\n", "[quick.study]\nepisode = 5\n"))
     with pytest.raises(ValueError, match=r"quick.study.episode is not a setting; did you mean 'episodes'"):
-        read_spec(path, quick=quick)
+        read_settings(path, Spec, quick=quick)
 
 
 def test_quick_replaces_settings_and_says_so(study_file):
-    spec, quick = read_spec(study_file), read_spec(study_file, quick=True)
+    spec, quick = read_settings(study_file, Spec), read_settings(study_file, Spec, quick=True)
     assert (spec.quick, spec.episodes) == (False, 60)
     assert (quick.quick, quick.episodes) == (True, 20)
     assert quick.tuning.rungs == ((2, 10), (1, 20))

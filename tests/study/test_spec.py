@@ -5,8 +5,8 @@ from small_study import RUNS, SMALL
 
 import bqrl
 from bqrl.papers import paper_file
-from bqrl.study.settings import settings_of
-from bqrl.study.spec import Spec, read_spec
+from bqrl.study.settings import read_settings, settings_of
+from bqrl.study.spec import Spec
 
 
 def spec_of(tables, **options):
@@ -155,7 +155,7 @@ def test_no_value_of_a_wrong_kind_breaks_anything(odd):
 
 
 def test_a_study_counts_its_runs_beforehand(study_file):
-    spec = read_spec(study_file)
+    spec = read_settings(study_file, Spec)
     loads = [spec.workload(entry) for entry in spec.learners.values() for _ in spec.training_levels(entry)]
     assert sum(runs for runs, _ in loads) == RUNS
     assert spec.workload(spec.learners["eps_q"]) == (12 + 7, 2 * (4 * 30 + 2 * 60) + 7 * 60)
@@ -163,7 +163,7 @@ def test_a_study_counts_its_runs_beforehand(study_file):
 
 
 def test_the_paper_study_is_its_protocol():
-    spec = read_spec(paper_file("study.toml"))
+    spec = read_settings(paper_file("study.toml"), Spec)
     assert (spec.episodes, spec.study.delta, spec.levels) == (2000, 0.05, (0.1, 0.5, 0.9))
     assert spec.study.seeds == (42, 10042, 20042)
     assert len(spec.study.replication_seeds) == 20

@@ -6,7 +6,8 @@ from small_study import RUNS, SMALL, Heard, details_of, make, read_table, result
 import bqrl
 from bqrl.papers import paper_file
 from bqrl.study.runner import FailedRunsError
-from bqrl.study.spec import read_spec
+from bqrl.study.settings import read_settings
+from bqrl.study.spec import Spec
 from bqrl.study.store import Store, execute
 from bqrl.study.study import reference
 from bqrl.study.workers import Workers
@@ -140,7 +141,7 @@ def test_failed_runs_are_listed_and_the_others_kept(made, study_file, tmp_path):
 def test_learners_trained_once_do_not_see_the_level():
     from dataclasses import replace
 
-    spec = read_spec(paper_file("study.toml"))
+    spec = read_settings(paper_file("study.toml"), Spec)
     for entry in spec.learners.values():
         if not entry.per_level:
             runs = [replace(spec.run(entry, tau, 5), episodes=60) for tau in (0.1, 0.9)]

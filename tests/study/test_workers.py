@@ -16,7 +16,7 @@ from worker_calls import die, die_once, double, environment, fail, fail_oddly
 
 from bqrl.study.problems import problem_of
 from bqrl.study.store import RunSpec, execute
-from bqrl.study.workers import MAX_DEATHS, LocalWorkers
+from bqrl.study.workers import MAX_DEATHS, LocalWorkers, LostWorkersError, Workers, carry_out, packed_call
 
 WAIT = 120.0  # seconds that a call may take
 BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
@@ -54,6 +54,21 @@ def test_any_number_of_workers_gives_the_same_results(made, study_file, tmp_path
     study = make(study_file, tmp_path, workers=LocalWorkers(count))
     assert study.session["workers"] == count
     assert results_of(tmp_path) == results_of(made)
+
+
+def test_a_worker_with_other_code_refuses():
+    _, *call = packed_call(int, "7")
+    with pytest.raises(ImportError, match=r"^expected bqrl 0\.0\.0\+other, got "):
+        carry_out("0.0.0+other", *call)
+
+
+def test_a_worker_with_other_code_ends_a_study_with_one_line(study_file, tmp_path):
+    class Others(Workers):
+        def submit(self, function, *arguments):
+            return super().submit(carry_out, "0.0.0+other", *packed_call(function, *arguments)[1:])
+
+    with pytest.raises(LostWorkersError, match=r"^a worker cannot carry out runs: expected bqrl 0\.0\.0\+other, got "):
+        make(study_file, tmp_path, workers=Others())
 
 
 def test_a_dead_process_costs_only_the_call_that_it_was_at(workers, tmp_path):

@@ -15,7 +15,8 @@ from bqrl.papers.ucb_bqrl.view import View
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import Table, check_folder
 from bqrl.results.study_view import StudyView
-from bqrl.study.spec import read_spec
+from bqrl.study.settings import read_settings
+from bqrl.study.spec import Spec
 from bqrl.study.study import run_study
 from bqrl.study.workers import ClusterWorkers, LocalWorkers
 
@@ -40,7 +41,7 @@ class Reproduce(StudyCommand):
             raise ArgumentError("--workers is for this machine and --cluster for another; give only one")
         own = paper_file("study.toml")
         settings = self.study or own
-        spec = read_spec(settings, self.quick)
+        spec = read_settings(settings, Spec, quick=self.quick)
         folder = self.folder("ucb_bqrl" if self.study is None else settings.stem)
         view: type[StudyView] = View if settings.resolve() == own.resolve() else StudyView
         check_folder(folder, "study", [PAGE, *view.files(spec)])

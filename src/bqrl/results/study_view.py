@@ -24,9 +24,9 @@ from bqrl.results.words import Words, cell, fixed, listed, number, order_of
 from bqrl.study.problems import Problem
 from bqrl.study.scores import PROVEN, Experiment, band_name
 from bqrl.study.spec import Spec
-from bqrl.study.store import fingerprint
 from bqrl.study.study import Study
 from bqrl.study.tables import file_name, level_name, policy_table, shown_states, study_tables
+from bqrl.study.workers import fingerprint
 from bqrl.theory import reward_spans
 
 POINTS = 80  # episodes of a curve that are drawn

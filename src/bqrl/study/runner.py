@@ -232,6 +232,10 @@ class Engine:
         except Exception as error:
             if self.strict:
                 raise
+            if isinstance(error, ImportError):
+                raise LostWorkersError(
+                    f"a worker cannot carry out runs: {error}; install the same packages there"
+                ) from None
             message = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             self._failures[name] = message
             self._say(f"failed: {run}: {message}")

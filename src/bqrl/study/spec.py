@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from functools import cached_property, partial
 from itertools import combinations
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -22,19 +21,7 @@ from pydantic import AfterValidator, Field, model_validator
 from bqrl.checks import choice
 from bqrl.learners.run import find_learner
 from bqrl.study.problems import Problem, ProblemField
-from bqrl.study.settings import (
-    Count,
-    Different,
-    Level,
-    Line,
-    Positive,
-    Seed,
-    Settings,
-    Text,
-    different,
-    read_settings,
-    try_all,
-)
+from bqrl.study.settings import Count, Different, Level, Line, Positive, Seed, Settings, Text, different, try_all
 from bqrl.study.store import RunSpec
 
 Levels = Annotated[tuple[Level, ...], Field(min_length=1), Different]
@@ -224,8 +211,3 @@ class Spec(Settings):
         if entry.grid is not None and self.tuning is not None:
             batches += [(count * len(self.tuning.seeds), episodes) for count, episodes in self.tuning.rungs]
         return sum(runs for runs, _ in batches), sum(runs * episodes for runs, episodes in batches)
-
-
-def read_spec(path: str | Path, quick: bool = False) -> Spec:
-    """The study in a TOML file, with the settings of the quick run if `quick`; ValueError lists every mistake on one line."""
-    return read_settings(path, Spec, quick=quick)

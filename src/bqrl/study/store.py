@@ -17,41 +17,27 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from filelock import FileLock, Timeout
 
-import bqrl
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.files.atomic import drafts, write_whole
 from bqrl.mdp.files.npz import pack, unpack
 from bqrl.mdp.model import MDP
 from bqrl.study.problems import Problem, canonical
-from bqrl.study.workers import PLAYED
+from bqrl.study.workers import PLAYED, fingerprint
 
 FORMAT = 3  # of a result file
-CODE = ("envs", "kernels", "laws", "learners", "mdp", "planners")  # packages whose code decides a result
 RUNS, LOG = "runs", "runs/study.log"
 LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
 TIME = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "  # how lines of the log begin
 DONE = re.compile(rf"{TIME}done (\S+) core=([0-9.]+) episode=([0-9.]+): ", re.MULTILINE)
 
 _one_at_a_time = threading.Lock()
-
-
-@cache
-def fingerprint() -> str:
-    """The library's version and a hash of the code that computes results; other code gives runs other names."""
-    root = Path(bqrl.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    return f"{bqrl.__version__}+{digest.hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +94,6 @@ def execute(spec: RunSpec) -> tuple[dict[str, Any], Timing]:
     A process carries out one run at a time: threads would only wait for each other. The time per episode is that of the second
     half of the run, when everything is compiled.
     """
-    if fingerprint() != spec.code:
-        raise RuntimeError(
-            f"this worker has bqrl {fingerprint()}, the study was started by {spec.code}; install the same version"
-        )
     with _one_at_a_time:
         run, core, half = spec.start(), time.process_time(), 0.0
         try:

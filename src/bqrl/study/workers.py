@@ -14,6 +14,7 @@ ports.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import multiprocessing
 import os
@@ -26,14 +27,18 @@ import traceback
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import cloudpickle
 
+import bqrl
 from bqrl.checks import whole
 from bqrl.display import counted
 
+CODE = ("envs", "kernels", "laws", "learners", "mdp", "planners")  # packages whose code decides a result
 ONE_THREAD = (
     "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
@@ -44,6 +49,17 @@ CONNECT_SECONDS = 10  # to a cluster
 LOOK_SECONDS = 5.0  # between two counts of its workers
 
 PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
+
+
+@cache
+def fingerprint() -> str:
+    """The library's version and a hash of the code that computes results; other code gives runs other names."""
+    root = Path(bqrl.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return f"{bqrl.__version__}+{digest.hexdigest()[:16]}"
 
 
 class LostWorkersError(OSError):
@@ -105,7 +121,7 @@ class LocalWorkers(Workers):
             if attempt:
                 self._notes.append("a worker process died; its run is repeated")
             try:
-                answer = self._process().submit(carry_out, sent).result()
+                answer = self._process().submit(carry_out, fingerprint(), sent).result()
             except BrokenExecutor:
                 self._pools.pop(threading.get_ident(), None)
                 self._deaths_in_a_row += 1
@@ -181,8 +197,13 @@ class ClusterWorkers(Workers):
         self._looked, self._reported = -LOOK_SECONDS, -1
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Put a call into the scheduler's queue."""
+        """Put a call into the scheduler's queue; ImportError if the worker has no bqrl, or another one."""
         future: Future[Any] = Future()
+
+        def call(code: str, sent: bytes) -> Any:  # Dask sends it by value, because a worker may have another bqrl or none
+            from bqrl.study.workers import carry_out
+
+            return carry_out(code, sent)
 
         def deliver(answer: Future[Any]) -> None:
             try:
@@ -190,7 +211,8 @@ class ClusterWorkers(Workers):
             except BaseException as error:  # a worker that was killed or a call that was cancelled is one, too
                 future.set_exception(error)
 
-        self._executor.submit(carry_out, cloudpickle.dumps((function, arguments))).add_done_callback(deliver)
+        sent = cloudpickle.dumps((function, arguments))
+        self._executor.submit(call, fingerprint(), sent).add_done_callback(deliver)
         return future
 
     def notes(self) -> list[str]:
@@ -252,11 +274,13 @@ def _begin(count: Any) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def carry_out(sent: bytes) -> tuple[Any, Exception | None]:
+def carry_out(code: str, sent: bytes) -> tuple[Any, Exception | None]:
     """Carry out a call in a worker process: its result and None, or None and the error that it raised.
 
     Both travel by name. An error whose class the other process could not import is sent as a RuntimeError with its text.
     """
+    if fingerprint() != code:
+        raise ImportError(f"expected bqrl {code}, got {fingerprint()}")
     function, arguments = pickle.loads(sent)
     try:
         return function(*arguments), None

@@ -14,7 +14,8 @@ from bqrl.papers.ucb_bqrl.view import View, read_printed
 from bqrl.planners.greedy import plan_greedy
 from bqrl.results.page import page
 from bqrl.results.result import read, write
-from bqrl.study.spec import read_spec
+from bqrl.study.settings import read_settings
+from bqrl.study.spec import Spec
 from bqrl.study.study import reference
 
 
@@ -46,7 +47,7 @@ def test_the_printed_numbers_are_the_papers():
 
 def test_goldens_hold():
     golden = json.loads(paper_file("goldens.json").read_text())
-    mdp = read_spec(paper_file("study.toml")).problem.model
+    mdp = read_settings(paper_file("study.toml"), Spec).problem.model
     for i, tau in enumerate(golden["levels"]):
         against = reference(mdp, tau)
         assert 24 * against.optimum == pytest.approx(golden["exact"][i], abs=24 * golden["tolerance"])
