@@ -10,13 +10,14 @@ import time
 from concurrent.futures import BrokenExecutor, CancelledError, process
 from pathlib import Path
 
+import cloudpickle
 import pytest
 from small_study import RUNS, make, results_of
 from worker_calls import die, die_once, double, environment, fail, fail_oddly
 
 from bqrl.study.problems import problem_of
 from bqrl.study.store import RunSpec, execute
-from bqrl.study.workers import MAX_DEATHS, LocalWorkers, LostWorkersError, Workers, carry_out, packed_call
+from bqrl.study.workers import MAX_DEATHS, LocalWorkers, LostWorkersError, Workers, carry_out
 
 WAIT = 120.0  # seconds that a call may take
 BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
@@ -57,15 +58,14 @@ def test_any_number_of_workers_gives_the_same_results(made, study_file, tmp_path
 
 
 def test_a_worker_with_other_code_refuses():
-    _, *call = packed_call(int, "7")
     with pytest.raises(ImportError, match=r"^expected bqrl 0\.0\.0\+other, got "):
-        carry_out("0.0.0+other", *call)
+        carry_out("0.0.0+other", cloudpickle.dumps((int, ("7",))))
 
 
 def test_a_worker_with_other_code_ends_a_study_with_one_line(study_file, tmp_path):
     class Others(Workers):
         def submit(self, function, *arguments):
-            return super().submit(carry_out, "0.0.0+other", *packed_call(function, *arguments)[1:])
+            return super().submit(carry_out, "0.0.0+other", cloudpickle.dumps((function, arguments)))
 
     with pytest.raises(LostWorkersError, match=r"^a worker cannot carry out runs: expected bqrl 0\.0\.0\+other, got "):
         make(study_file, tmp_path, workers=Others())

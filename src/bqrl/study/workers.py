@@ -200,7 +200,9 @@ class ClusterWorkers(Workers):
         """Put a call into the scheduler's queue; ImportError if the worker has no bqrl, or another one."""
         future: Future[Any] = Future()
 
-        def call(code: str, sent: bytes) -> Any:  # Dask sends it by value, because a worker may have another bqrl or none
+        def call(
+            code: str, sent: bytes
+        ) -> Any:  # Dask sends it by value, because a worker may have another bqrl or none
             from bqrl.study.workers import carry_out
 
             return carry_out(code, sent)
