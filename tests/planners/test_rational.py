@@ -47,3 +47,14 @@ def test_rational_margins_are_about_the_value():
     plan = solve(THREE_TENTHS, 0.3 + 1e-13, arithmetic="rational")
     assert plan.value == 10.0
     assert plan.policy_margin == pytest.approx((1e-13, 0.7 - 1e-13), abs=1e-15)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-8, 1e-18])
+def test_tiny_rewards_still_break_ties_by_the_mean(unit):
+    mdp = MDP(
+        [(0, 0, 0, 0.5, 1.0 * unit), (0, 0, 0, 0.5, 2.0 * unit), (0, 1, 0, 0.5, unit), (0, 1, 0, 0.5, 4.0 * unit)],
+        horizon=1,
+    )
+    plan = solve(mdp, 0.3, arithmetic="rational")
+    assert plan.value == unit
+    assert plan.mean / unit == pytest.approx(2.5)  # rewards of 1e-8 were read as 0

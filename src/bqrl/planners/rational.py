@@ -36,9 +36,7 @@ def plan_rational(mdp: MDP, tau: float) -> Plan:
             "whose plan.certain says whether rounding matters", needed=work, limit=MAX_WORK, name="arithmetic",
         )  # fmt: skip
     shortfall, actions = rational_sweep(mdp, columns)
-    level = _short_fraction(tau)
-    if not _close(level, tau):
-        level = Fraction(repr(tau))  # no short fraction is close: use the decimal expansion
+    level = _read(tau)
     best = max(i for i, short in enumerate(shortfall) if short < level)
     target = float(columns.points(0)[best])
     policy = TargetPolicy(columns, actions, target)
@@ -53,7 +51,7 @@ def rational_sweep(mdp: MDP, columns: Grid) -> tuple[list[Fraction], list[np.nda
     """Return W_0 of every target as a fraction, and the action tables; ties go to the larger mean, then the lower action."""
     short = [[Fraction(0), Fraction(1)] for _ in range(mdp.S)]
     mean = [[Fraction(0)] * 2 for _ in range(mdp.S)]
-    reading = {float(r): _short_fraction(r) for r in np.unique(mdp.reward)}
+    reading = {r: _read(r) for r in np.unique(mdp.reward).tolist()}
     actions = []
     for h in range(mdp.H - 1, -1, -1):
         stage, (shift, jumps) = mdp.stage(h), columns.moves(mdp, h)
@@ -101,6 +99,12 @@ def read_rows(probability: np.ndarray, row_start: np.ndarray) -> list[Fraction]:
     return exact
 
 
+def _read(number: float) -> Fraction:
+    """Return a short fraction that differs from the number by rounding only or, if there is none, its decimal expansion."""
+    short = _short_fraction(number)
+    return short if _close(short, number) else Fraction(repr(number))
+
+
 def _short_fraction(number: float) -> Fraction:
     """Return the closest fraction with a small denominator: 0.8333333333333334 is 5/6."""
     return Fraction(float(number)).limit_denominator(READ_DENOMINATOR)
@@ -108,4 +112,4 @@ def _short_fraction(number: float) -> Fraction:
 
 def _close(fraction: Fraction, number: float) -> bool:
     """Return whether the two differ only by rounding."""
-    return abs(float(fraction) - number) <= min(4e-16, 4e-10 * number)  # so a tiny level is not read as 0
+    return abs(float(fraction) - number) <= min(4e-16, 4e-10 * abs(number))  # so a tiny number is not read as 0
