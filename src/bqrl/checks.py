@@ -90,7 +90,7 @@ def number(value: Any, name: str, low: float = -math.inf, high: float = math.inf
 
 def short(found: float) -> str:
     """A number with six digits if they are exact, else with all: 1.0000001 is not 1."""
-    return f"{found:g}" if float(f"{found:g}") == found or math.isnan(found) else repr(found)
+    return f"{found:g}" if float(f"{found:g}") == found or math.isnan(found) else repr(float(found))
 
 
 def numbers(value: Any, name: str, low: float = -math.inf) -> NDArray[np.float64]:

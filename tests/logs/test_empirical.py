@@ -212,3 +212,15 @@ def test_every_action_found_costs_a_share_of_the_confidence():
     listed = [(s, a, t) for s in "st" for a in ("old", "new") for t in "st"]
     rows = [fit(log, reward_range=(0, 1), support=support).balls.rows for support in ("states", listed)]
     assert rows == [2 * 2 * 2 * 3, 2 * 2 * 2]
+
+
+def test_rewards_that_differ_in_the_last_digit_are_told_apart():
+    """Both were once shown as 0.3."""
+    log = coin(4, 2, reward=[0.3, 0.3, 0.1 + 0.2, 0.3])
+    with pytest.raises(
+        FileFormatError, match=r"the reward 0.3 as elsewhere .*, got 0.30000000000000004; drop reward_by"
+    ):
+        fit(log, reward_by="state-action")
+    with pytest.raises(FileFormatError, match=r"a reward from 0 to 0.3, as reward_range says, got 0.30000000000000004"):
+        fit(log, reward_range=(0, 0.3))
+    assert "rewards lie between 0 and 0.30000000000000004" in fit(log, reward_range=(0, 0.1 + 0.2)).assumptions

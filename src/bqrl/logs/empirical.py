@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole, wrong, wrong_type
+from bqrl.checks import number, short, whole, wrong, wrong_type
 from bqrl.errors import SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
@@ -146,8 +146,8 @@ class _Listed:
         differ = np.flatnonzero((np.diff(row[order]) == 0) & (np.diff(reward[order]) != 0))
         if differ.size:
             i, other = order[differ[0] + 1], reward[order[differ[0]]]
-            rule = f"expected the reward {other:g} as elsewhere for this state and action"
-            raise self.log.error(i, f"{rule}, got {reward[i]:g}; drop reward_by", "reward", "reward_by")
+            rule = f"expected the reward {short(other)} as elsewhere for this state and action"
+            raise self.log.error(i, f"{rule}, got {short(reward[i])}; drop reward_by", "reward", "reward_by")
 
     def _check_range(self) -> None:
         """Raise FileFormatError if a reward lies outside the stated range, also if its step does not count."""
@@ -156,8 +156,8 @@ class _Listed:
             outside = np.flatnonzero((self.log.reward < low) | (self.log.reward > high))
             if outside.size:
                 i = outside[0]
-                rule = f"expected a reward from {low:g} to {high:g}, as reward_range says"
-                raise self.log.error(i, f"{rule}, got {self.log.reward[i]:g}; widen it", "reward", "reward_range")
+                rule = f"expected a reward from {short(low)} to {short(high)}, as reward_range says"
+                raise self.log.error(i, f"{rule}, got {short(self.log.reward[i])}; widen it", "reward", "reward_range")
 
     @property
     def floor(self) -> float:
@@ -240,7 +240,7 @@ class _Listed:
                     raise self.log.error(self.first[i], problem, "next_state")
                 if fits[0][1] is None and len(same) > 1:
                     problem = (
-                        f"expected one reward per transition, got {same[0]:g} and {same[1]:g}; list them in support as "
+                        f"expected one reward per transition, got {short(same[0])} and {short(same[1])}; list them in support as "
                         "(state, action, next_state, reward)"
                     )
                     raise self.log.error(self.first[i], problem, "reward")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, flag, number, wrong, wrong_type
+from bqrl.checks import choice, flag, number, short, wrong, wrong_type
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import ENDED, Episodes, order_episodes
 from bqrl.logs.estimate import BY_STAGE, MODEL, POOLED, Estimate
@@ -229,5 +229,5 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
     if declared.reward_by is not None:
         found.append("the reward depends on the state and action alone")
     if declared.reward_range is not None:
-        found.append(f"rewards lie between {declared.reward_range[0]:g} and {declared.reward_range[1]:g}")
+        found.append(f"rewards lie between {short(declared.reward_range[0])} and {short(declared.reward_range[1])}")
     return tuple(found)

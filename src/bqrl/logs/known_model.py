@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bqrl.checks import wrong
+from bqrl.checks import short, wrong
 from bqrl.logs.balls import Balls
 from bqrl.logs.empirical import Empirical
 from bqrl.logs.episodes import ENDED, Episodes
@@ -118,7 +118,7 @@ def _outcome_counts(log: Episodes, model: MDP, row: IntArray, after: IntArray) -
             fits &= model.successor[here] == s_next
         if not fits.any():
             where = "with this next_state" if s_next >= 0 else "of this row"
-            problem = f"expected the reward of an outcome {where}, got {log.reward[i]:g}"
+            problem = f"expected the reward of an outcome {where}, got {short(log.reward[i])}"
             raise log.error(i, f"{problem}; correct the log or the model", "reward")
         place[j] = here.start + int(fits.argmax())
     outcome = np.where(after >= 0, place[inverse.reshape(-1)], -1)
