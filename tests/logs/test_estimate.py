@@ -279,3 +279,12 @@ def test_promises_hold_with_the_smallest_balls_that_contain_the_truth():
     assert useful > 120
     assert broken == []
     assert broken_promises(range(60), share=0.6)[1]  # smaller balls do break promises
+
+
+def test_a_confidence_below_one_is_not_called_certain():
+    estimate = fit(coin(200, 200), 0.9999999, reward_range=(0, 1))
+    assert estimate.solve(0.7).notes[0].startswith("With 99.99999 % confidence, in 30 % of episodes")
+    assert "confidence=0.9999999" in repr(estimate)
+    assert (
+        fit(coin(200, 200), 0.29, reward_range=(0, 1)).solve(0.5).notes[0].startswith("With 29 % confidence, in 1 of 2")
+    )

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bqrl.checks import whole, wrong
+from bqrl.checks import short, whole, wrong
 from bqrl.display import Charted, counted, number, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
@@ -229,11 +229,11 @@ class Estimate(StoredEstimate, Charted):
         else:
             of = 1.0 / tau
             simple = abs(of - round(of)) < 1e-9 and of <= 100
-            share = f"{round(of) - 1} of {round(of)}" if simple else f"{100 * (1 - tau):.6g} % of"
+            share = f"{round(of) - 1} of {round(of)}" if simple else f"{_percent(1.0 - tau)} of"
             what = f"in {share} episodes you get at least {least}"
         worded = {text.format("stage"): text.format(stage) for text in (BY_STAGE, POOLED)}
         assumed = "; ".join(worded.get(text, text) for text in self.assumptions)
-        return f"With {100 * self.confidence:.6g} % confidence, {what}, assuming that {assumed}."
+        return f"With {_percent(self.confidence)} confidence, {what}, assuming that {assumed}."
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
 
@@ -443,14 +443,14 @@ class Estimate(StoredEstimate, Charted):
             f"Estimate from {counted('episode', self.episodes)}, {counted('step', self.steps)}, horizon {self.mdp.H}",
             f"  rows seen     {seen['rows_seen']} of {seen['rows']}, median visits {seen['median_visits']:g}",
             f"  too few       {seen['rows_without_information']} seen rows have radius 2: too few visits to be useful",
-            f"  confidence    {self.confidence:g}",
+            f"  confidence    {short(self.confidence)}",
             *(f"  assumes that  {text}" for text in self.assumptions),
         ]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         seen = counted("row", int(self.seen.sum()))
-        return f"Estimate({counted('episode', self.episodes)}, {seen} seen, confidence={self.confidence:g})"
+        return f"Estimate({counted('episode', self.episodes)}, {seen} seen, confidence={short(self.confidence)})"
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file, whole or not at all."""
@@ -460,3 +460,8 @@ class Estimate(StoredEstimate, Charted):
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
         """The estimate that the arrays of a saved estimate describe."""
         return cls(**fields(arrays))
+
+
+def _percent(share: float) -> str:
+    """A share in percent, with all digits that matter: 0.9999999 is not 100 %."""
+    return f"{short(float(f'{100.0 * share:.12g}'))} %"
