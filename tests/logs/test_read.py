@@ -357,3 +357,13 @@ def test_marks_of_the_end_under_other_names(header, cut):
     """An end that was not recognised made every short episode a complete one."""
     log = {"episode_ids": [1, 1, 2], "observations": list("aba"), "actions": [0, 0, 0], "rewards": [0, 0, 0]}
     assert read_columns(log | {header: [False, True, False], cut: [False, False, True]}).headers["end"] == header
+
+
+def test_episodes_of_several_runs_are_not_joined():
+    """The first episodes of both runs were once read as one episode of twice the length."""
+    log = {"run": [0, 0, 1, 1], "episode": [0, 1, 0, 1], "state": list("abab"), "action": [0] * 4, "reward": [0.0] * 4}
+    with pytest.raises(
+        FileFormatError, match="one column for the episode, got 'run' and 'episode'; combine them in one"
+    ):
+        read_columns(log)
+    assert read_columns(log, {"episode": "run"}).headers["episode"] == "run"

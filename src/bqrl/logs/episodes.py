@@ -150,7 +150,11 @@ def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: Boo
         i = int(differs[0])
         problem = f"expected stage {base if first[i] else given[i - 1] + 1}, got {given[i]}"
         repeated = not first[i] and given[i] == given[i - 1]
-        remedy = "drop one of the rows" if repeated else "add the missing steps or drop the episode"
+        remedy = (
+            "drop one of the rows, or give each episode an id of its own"
+            if repeated
+            else "add the missing steps or drop the episode"
+        )
         raise columns.error(order[i], f"{problem}; {remedy}", "stage")
 
 

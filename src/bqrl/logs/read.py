@@ -328,6 +328,10 @@ def _places(source: Source, columns: Mapping[str, str] | None) -> dict[str, int]
             continue
         names = (role.replace("_", ""), *SYNONYMS[role])
         fits = [i for i, name in enumerate(source.header) if plain(name) in names and i not in place.values()]
+        if role == "episode" and len(fits) > 1:  # episodes of several runs may share their ids
+            both = " and ".join(shown(source.header[i]) for i in fits[:2])
+            remedy = "combine them in one, or choose one with columns"
+            raise source.error(None, f"expected one column for the episode, got {both}; {remedy}", role, "columns")
         if fits:
             place[role] = min(fits, key=lambda i: names.index(plain(source.header[i])))
         elif role in REQUIRED:
