@@ -71,6 +71,7 @@ FAULTS = [
     ("percentages", lambda: MDP(table(probability=[25, 75, 100]), horizon=2), "the row sums to 100: percentages? divide them by 100", "probability"),
     ("counts", lambda: MDP(table(probability=[30, 90, 7]), horizon=2), "row 0: expected a probability in [0, 1], got 30; the row sums to 120: counts? divide them by their sum", "probability"),
     ("a decimal comma", lambda: MDP(table(probability=["0,25", "0,75", "1"]), horizon=2), "row 0: expected a number, got '0,25' (column probability); write it as 1234.5", "probability"),
+    ("a decimal comma in a percentage", lambda: MDP(table(probability=["25%", "75,0 %", "1"]), horizon=2), "row 1: expected a number, got '75,0 %' (column probability)", "probability"),
     ("stages from 5", lambda: MDP(table(stage=[5, 5, 5])), "row 0: expected stages as whole numbers from 0 or 1 on, got 5; subtract 5", "stage"),
     ("a column of stages without its role", lambda: MDP({k: v * 2 for k, v in TABLE.items()}, horizon=2), "the row sums to 2; if the model differs by stage, name the column of the stages with columns", None),
     ("a reward of minus infinity", lambda: MDP(table(reward=[5, 5, -np.inf]), horizon=2), "row 2: expected a finite reward, got -inf; leave out actions that do not exist", "reward"),

@@ -90,12 +90,15 @@ def read_frame(
     place = match_columns([header for header, _ in listed], columns)
     headers = {role: listed[i][0] for role, i in place.items()}
     cells = {role: _flat(*listed[i], labels=role in TEXT) for role, i in place.items()}
-    cells["probability"] = [without_percent(cell) for cell in cells["probability"]]
     lengths = {len(column) for column in cells.values()}
     if len(lengths) > 1 or not lengths.pop():
         message = "the columns of a table must have one length of at least 1"
         raise ModelError(f"{message}, got {shown({headers[role]: len(column) for role, column in cells.items()})}")
-    numbers = {role: _floats(column, headers[role]) for role, column in cells.items() if role not in TEXT}
+    numbers = {
+        role: _floats(column, headers[role], shares=role == "probability")
+        for role, column in cells.items()
+        if role not in TEXT
+    }
     listing = Listing(
         ids={role: coded(column) for role, column in cells.items() if role in TEXT},
         probability=numbers["probability"],
@@ -119,14 +122,15 @@ def _flat(header: str, column: Any, *, labels: bool) -> list[Any]:
     return cells
 
 
-def _floats(cells: list[Any], header: str) -> FloatArray:
-    """A column as numbers."""
+def _floats(cells: list[Any], header: str, *, shares: bool) -> FloatArray:
+    """A column as numbers; shares may be percentages."""
+    numbers = [without_percent(cell) for cell in cells] if shares else cells
     try:
-        if np.asarray(cells).dtype.kind in "bc":
+        if np.asarray(numbers).dtype.kind in "bc":
             raise TypeError
-        return np.array(cells, dtype=np.float64)
+        return np.array(numbers, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        bad = next((i for i, cell in enumerate(cells) if not _is_number(cell)), 0)
+        bad = next((i for i, cell in enumerate(numbers) if not _is_number(cell)), 0)
         hint = "; write it as 1234.5" if isinstance(cells[bad], str) and any(map(str.isdecimal, cells[bad])) else ""
         message = f"row {bad}: expected a number, got {shown(cells[bad])} (column {header}){hint}"
         raise ModelError(message, column=header) from None
