@@ -288,3 +288,13 @@ def test_a_confidence_below_one_is_not_called_certain():
     assert (
         fit(coin(200, 200), 0.29, reward_range=(0, 1)).solve(0.5).notes[0].startswith("With 29 % confidence, in 1 of 2")
     )
+
+
+def test_the_reason_names_rewards_that_never_repeat():
+    """Continuous rewards make every step a new outcome, and no number of episodes gives a promise."""
+    rewards = np.random.default_rng(0).random(300)
+    log = coin(300, 0, reward=rewards)
+    assert "it showed 300 different outcomes, round its rewards down" in fit(log, reward_range=(0, 1)).reason(0.3)
+    rounded = fit(log | {"reward": np.floor(4 * rewards) / 4}, reward_range=(0, 1))
+    assert rounded.reason(0.5) is None
+    assert "different outcomes" not in rounded.reason(0.01)
