@@ -356,6 +356,8 @@ def test_costs_are_not_maximised_silently():
 def test_marks_of_the_end_under_other_names(header, cut):
     """An end that was not recognised made every short episode a complete one."""
     log = {"episode_ids": [1, 1, 2], "observations": list("aba"), "actions": [0, 0, 0], "rewards": [0, 0, 0]}
+    log |= {"episode_step": [0, 1, 0]}
+    assert "stage" in read_columns(log).codes
     assert read_columns(log | {header: [False, True, False], cut: [False, False, True]}).headers["end"] == header
 
 

@@ -161,6 +161,8 @@ def test_one_sparse_matrix_per_action_is_not_read_as_one_per_stage():
 
 def test_dicts_that_are_no_tables_name_the_remedy():
     matrices = {"go": P[:, 0], "stay": P[:, 1]}
+    with pytest.raises(ModelError, match="got a dict of matrices"):
+        MDP({"wait": [[1, 0], [0, 1]], "act": [[0, 1], [1, 0]]}, [[1, 2], [3, 4]], horizon=2)
     with pytest.raises(ModelError, match=r"got a dict of matrices; for one matrix \(S,S\) per action pass") as caught:
         MDP(matrices, R, horizon=4)
     call = str(caught.value).partition(" pass ")[2].partition(" and rewards")[0]

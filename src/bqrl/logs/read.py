@@ -44,7 +44,7 @@ ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event",
 REQUIRED = ("episode", "state", "action", "reward")
 SYNONYMS = {
     "episode": ("ep", "episodeid", "trajectory", "trial", "run", "episodeids"),
-    "stage": ("h", "t", "step", "time", "stageid", "timestep", "stepid"),
+    "stage": ("h", "t", "step", "time", "stageid", "timestep", "stepid", "episodestep"),
     "state": ("s", "from", "obs", "observation", "currentstate", "states", "observations"),
     "action": ("a", "decision", "choice", "actions"),
     "reward": ("r", "payoff", "rewards"),

@@ -155,9 +155,14 @@ def check_flat(table: Any) -> None:
     if cells and all(isinstance(cell, Mapping) for cell in cells):
         remedy = "list its outcomes as dicts, or read {state: {action: [(p, s_next, r, ended)]}} with from_gymnasium"
         raise ModelError(f"transitions must be a dict of columns, got a dict of dicts; {remedy}", name="transitions")
-    if cells and all(getattr(cell, "ndim", 0) == 2 for cell in cells):
+    if cells and all(getattr(cell, "ndim", 0) == 2 or _is_nested(cell) for cell in cells):
         remedy = "for one matrix (S,S) per action pass np.stack(list(P.values()), axis=1) and rewards"
         raise ModelError(f"transitions must be a dict of columns, got a dict of matrices; {remedy}", name="transitions")
+
+
+def _is_nested(cell: Any) -> bool:
+    """Whether a cell is a list of lists."""
+    return isinstance(cell, list) and bool(cell) and all(isinstance(row, list) for row in cell)
 
 
 def frame_columns(frame: Any) -> list[tuple[str, Any]]:
