@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -203,9 +204,7 @@ class ClusterWorkers(Workers):
         def call(
             code: str, sent: bytes
         ) -> Any:  # Dask sends it by value, because a worker may have another bqrl or none
-            from bqrl.study.workers import carry_out
-
-            return carry_out(code, sent)
+            return import_module("bqrl.study.workers").carry_out(code, sent)
 
         def deliver(answer: Future[Any]) -> None:
             try:
