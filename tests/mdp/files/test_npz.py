@@ -131,3 +131,14 @@ def test_names_in_bytes_are_text(tmp_path):
     names = np.array(["caf\u00e9".encode(), b"b"])
     np.savez(tmp_path / "m.npz", transitions=P, rewards=R, horizon=2, state_names=names)
     assert load(tmp_path / "m.npz").state_names == ("caf\u00e9", "b")
+
+
+def test_a_damaged_directory_does_not_hide_arrays(tmp_path):
+    """One wrong length in the zip directory swallowed the entries after it, and the model lost its names."""
+    path = tmp_path / "m.npz"
+    bqrl.save(MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, state_names=["a"], action_names=["x"], units="EUR"), path)
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"state_names.npy") - 46 + 30] = 255  # the length of the extra field
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match="expected the archive in a readable form, got damaged bytes"):
+        load(path)

@@ -77,6 +77,9 @@ def unpack(content: bytes, max_bytes: int = MAX_BYTES) -> Arrays:
         with warnings.catch_warnings(), zipfile.ZipFile(io.BytesIO(content)) as archive:
             warnings.simplefilter("ignore")  # NumPy warns about headers written by Python 2
             members = archive.infolist()
+            stated = int.from_bytes(content[content.rfind(b"PK\5\6") + 10 :][:2], "little")  # in the end record
+            if stated not in (len(members), 0xFFFF):  # a damaged entry hides those after it
+                raise ValueError(f"it states {stated} arrays and lists {len(members)}")
             check_size(sum(member.file_size for member in members), max_bytes, "the unpacked archive")
             for member in members:
                 name = member.filename.removesuffix(".npy")
