@@ -138,7 +138,7 @@ def test_a_damaged_directory_does_not_hide_arrays(tmp_path):
     path = tmp_path / "m.npz"
     bqrl.save(MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, state_names=["a"], action_names=["x"], units="EUR"), path)
     content = bytearray(path.read_bytes())
-    content[content.rindex(b"state_names.npy") - 46 + 30] = 255  # the length of the extra field
+    content[content.rindex(b"state_names.npy") - 46 + 32] = 255  # the length of its comment
     path.write_bytes(content)
     with pytest.raises(FileFormatError, match="expected the archive in a readable form, got damaged bytes"):
         load(path)
