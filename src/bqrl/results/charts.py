@@ -31,7 +31,7 @@ STYLE = {
     "view": {"stroke": None, "continuousWidth": 520, "continuousHeight": 300, "discreteWidth": 520},
     "title": {"anchor": "start", "fontSize": 15, "subtitleFontSize": 12, "offset": 10},
     "axis": {"labelFontSize": 11, "titleFontSize": 12, "gridOpacity": 0.35, "titleFontWeight": "normal"},
-    "axisQuantitative": {"labelExpr": "length(datum.label) > 11 ? format(datum.value, '.4~g') : datum.label"},
+    "axisQuantitative": {"labelExpr": "length(datum.label) > 14 ? format(datum.value, '.4~g') : datum.label"},
     "legend": {"orient": "top", "labelFontSize": 12, "labelLimit": 320, "columns": 3},
 }
 # The palette of Okabe and Ito, which colour-blind people can tell apart, in an order that suits light and dark.
