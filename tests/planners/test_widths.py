@@ -84,3 +84,14 @@ def test_a_long_search_ends_where_all_widths_agree():
     plan = bqrl.solve(mdp, 0.832, 0.575, randomized=True)
     assert plan.details["sweeps"] > 20
     assert plan.value == pytest.approx(plan.upper, rel=1e-12)
+
+
+def test_rounding_of_a_small_buffer_does_not_send_the_search_through_every_width():
+    lines = [
+        (0, 0, 1, 0.001, 0.0),
+        (0, 0, 1, 0.999, 0.2),
+        *((1, 0, s, 1 / 3, r) for s, r in ((1, 0.2), (0, 0.0), (1, 0.1))),
+    ]
+    plan = bqrl.solve(bqrl.MDP(lines, horizon=2, discount=1 / 3), 0.001, beta=7e-8)
+    assert plan.details["sweeps"] < 40
+    assert plan.value <= 1 / 15 + 1e-12 <= plan.upper <= 1 / 15 + 1e-6

@@ -243,12 +243,12 @@ class WidthSearch:
         rise = np.cumsum((self.tau - shortfall) * unit)
         shared = rise + np.minimum.accumulate(shared - rise)
         fall = np.arange(own.size, dtype=np.float64) * ((self.tau - 1.0) * unit)
-        shared = np.minimum(own, fall + np.minimum.accumulate((shared - fall)[::-1])[::-1])  # the sums round
+        shared = fall + np.minimum.accumulate((shared - fall)[::-1])[::-1]
         if self._by_laws:
             shared[~self._possible] = -np.inf
         ceiling = float(shared.max())
         column = np.where(shared >= ceiling - 0.1 * tolerance, own - shared, np.inf).argmin()
-        return ceiling, int(column)
+        return min(ceiling, float(own.max())), int(column)  # cumulative sums may round up
 
     def _careful_ceiling(self, own: FloatArray) -> float:
         """Return the value of `_ceiling`, step by step: for small buffers its cumulative sums cancel to wrong values."""
