@@ -108,6 +108,13 @@ def test_a_template_is_a_model(cli, tmp_path, form):
     assert json.loads(out)["model"]["horizon"] == 12
 
 
+@pytest.mark.parametrize("more", [["--json"], ["--out", "folder"], ["--all"], ["Bandit"]])
+def test_a_template_is_printed_alone(cli, more):
+    code, out, err = cli("envs", "--template", "csv", *more)
+    assert (code, out) == (2, "")
+    assert err == "bqrl: --template must be the only option; write bqrl envs --template csv\n"
+
+
 def test_both_templates_hold_the_same_model(tmp_path):
     laws = []
     for form, text in TEMPLATES.items():

@@ -14,6 +14,7 @@ from bqrl.checks import choice
 from bqrl.cli.output import Command, at_terminal
 from bqrl.display import number
 from bqrl.envs import about, make, names
+from bqrl.errors import ArgumentError
 from bqrl.planners.plan import GAP_TOL
 from bqrl.planners.target import guarantee_curve, plan_from_curve
 from bqrl.results.result import Result, Table, check_folder
@@ -38,6 +39,8 @@ class Envs(Command):
         """List the problems, or print a template."""
         if self.template is not None:
             name = f"template.{choice(self.template, '--template', ('csv', 'json'))}"
+            if self.as_json or self.out or self.names or self.every:
+                raise ArgumentError(f"--template must be the only option; write bqrl envs --template {self.template}")
             typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
             return
         listed, terminal = [about(name) for name in self.names or names()], at_terminal()
