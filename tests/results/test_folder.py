@@ -2,6 +2,7 @@
 
 import os
 import threading
+from dataclasses import replace
 
 import pytest
 from filelock import FileLock
@@ -263,6 +264,8 @@ def test_a_folder_keeps_the_kind_of_its_result(tmp_path):
     check_folder(tmp_path, "plan")
     with pytest.raises(FileExistsError, match=r"holds a plan result; give another folder$"):
         check_folder(tmp_path, "learning")
+    with pytest.raises(FileExistsError, match=r"holds a plan result; give another folder$"):
+        write(replace(make(2.0), kind="learning"), tmp_path)  # a command that began before the plan was written
     assert same(tmp_path, make(1.0))
 
 

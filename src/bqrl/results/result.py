@@ -160,6 +160,7 @@ def check_folder(folder: str | Path | None, kind: str, names: Iterable[str] = ()
 
 def write(result: Result, folder: str | Path) -> None:
     """Write the result in place of the one that the folder holds; files that bqrl did not write stay as they are."""
+    check_folder(folder, result.kind)  # another command may have written since the last check
     Folder(folder).replace(contents(result))
 
 
