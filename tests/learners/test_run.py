@@ -327,9 +327,9 @@ def test_the_message_on_a_missing_grid_names_planners_that_the_learner_has():
 
 
 class Repeating(Policy):
-    """A custom policy: it repeats action 0 until a reward above 0, and then plays action 1."""
+    """A custom policy: it repeats action 0 until a reward above 0, and then plays action 1; its start() takes no argument."""
 
-    def start(self, u=None):
+    def start(self):
         return False
 
     def act(self, h, s, memory):
@@ -342,7 +342,7 @@ class Repeating(Policy):
 class Forgetful(Repeating):
     """A custom policy whose memory cannot be compared, so that it has no graph of labels."""
 
-    def start(self, u=None):
+    def start(self):
         return []
 
     def act(self, h, s, memory):

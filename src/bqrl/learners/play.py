@@ -226,7 +226,7 @@ class GymWorld(World):
 
 def _start(policy: Policy, chance: np.random.Generator) -> Any:
     """Return the policy's first memory; a mixture draws its part from the learner's stream."""
-    return policy.start(float(chance.random()) if isinstance(policy, MixturePolicy) else None)
+    return policy.start(float(chance.random())) if isinstance(policy, MixturePolicy) else policy.start()
 
 
 def _source(mdp: MDP) -> Source | None:
