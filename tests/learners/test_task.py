@@ -252,6 +252,47 @@ def test_an_environment_that_truncates_where_its_table_does_not_is_refused_with_
     assert learn(Tabled(cut=3, first=[1.0, 0.0]), name, 0.5, 5, 1, horizon=3).scores == "exact"
 
 
+class Shaped(Tabled):
+    """An environment whose steps may differ from its table: `change` maps (state, reward, ended) to what they return."""
+
+    def __init__(self, change, first=(1.0, 0.0)):
+        super().__init__(first=first)
+        self.change = change
+
+    def step(self, action):
+        place, reward, ended, cut, info = super().step(action)
+        return *self.change(place, reward, ended), cut, info
+
+
+LISTED = "step 1: expected a state and a reward that the table P lists for action [01] in state 0, got "
+DIFFERENT = {
+    "reward": (Shaped(lambda s, r, ended: (s, r + 0.99, ended)), LISTED + r"\([01], "),
+    "end": (Shaped(lambda s, r, ended: (s, r, True)), LISTED + r"\('an end', "),
+    "start": (Shaped(lambda *same: same, first=(0.0, 1.0)), "step 0: expected a first state of .* own law, got 0"),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+@pytest.mark.parametrize("name", ["psrl", "q-learning"])
+def test_an_environment_that_differs_from_its_table_is_not_scored_by_it(name, what):
+    env, message = DIFFERENT[what]
+    with pytest.raises(EpisodeError, match=message + ".*; correct P, or make the change in a wrapper$"):
+        learn(env, name, 0.5, 20, 1, horizon=6)
+
+
+@pytest.mark.parametrize("name", ["psrl", "q-learning"])
+def test_an_environment_may_number_more_states_than_its_table_lists(name):
+    env = Tabled(first=[1.0, 0.0])
+    env.observation_space = Discrete(5)
+    assert learn(env, name, 0.5, 5, 1, horizon=6).scores == "exact"
+
+
+@pytest.mark.parametrize("name", ["psrl", "q-learning"])
+def test_rewards_in_single_precision_are_those_of_the_table(name):
+    single = Shaped(lambda s, r, ended: (s, np.float32(r) * np.float32(1 + 1e-7), ended))
+    assert learn(single, name, 0.5, 5, 1, horizon=6).scores == "exact"
+
+
 @pytest.mark.parametrize("attribute", [0.3, np.eye(4), [[0.5, 0.5]]])
 def test_an_attribute_named_p_that_is_no_table_is_not_read(attribute):
     env = Corridor()

@@ -22,6 +22,9 @@ from bqrl.planners.convert import ACTIONS_TOL
 from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout
 
+SAME_REWARD = 1e-6  # relative to the largest reward of a table: environments may return rewards in single precision
+REMEDY = "; correct P, or make the change in a wrapper"
+
 
 class World(ABC):
     """Where episodes are played; `rng` is the world's own random stream."""
@@ -122,21 +125,25 @@ class GymWorld(World):
     """Episodes of a Gymnasium environment with discrete observations and actions, cut or extended to H stages.
 
     `ends[s]` is the state in which an episode that ended in observation s stays, with reward 0, for the stages that are
-    left, so that every learner sees H stages. `scored` says that a transition table scores the policies: an episode that the
-    environment truncates before stage H is then refused, because the table does not end there. Each reset is seeded from
-    the world's stream: the randomness of an episode depends on its number alone, not on what was played before it. Every
-    observation and reward is checked.
+    left (-1 if the table has none), so that every learner sees H stages. `table` is the model of the environment's transition
+    table if that scores the policies: a first state, a transition or a reward that it does not list is then refused, and so
+    is an episode that the environment truncates before stage H, because the table does not end there. Each reset is seeded
+    from the world's stream: the randomness of an episode depends on its number alone, not on what was played before it.
+    Every observation and reward is checked.
     """
 
-    def __init__(self, env: Any, H: int, rng: np.random.Generator, ends: IntArray, scored: bool = False) -> None:
-        self.env, self.H, self.rng, self.ends, self.scored = env, H, rng, ends, scored
+    def __init__(self, env: Any, H: int, rng: np.random.Generator, ends: IntArray, table: MDP | None = None) -> None:
+        self.env, self.H, self.rng, self.ends, self.table = env, H, rng, ends, table
         self._first_state, self._first_action = int(env.observation_space.start), int(env.action_space.start)
+        self._slack = 0.0 if table is None else SAME_REWARD * float(np.abs(table.reward).max())
         self._episode = 0
 
     def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
         """Play one episode by stepping the environment."""
         observation, _ = self._parts(self.env.reset(seed=int(self.rng.integers(2**31))), "observation, info", 0)
         s = self._state(observation, 0)
+        if self.table is not None and self.table.mu[s] == 0.0:
+            raise self._error(0, "a first state of the environment's own law", s, REMEDY)
         episode = blank_episode(self.H)
         episode.states[0] = s
         over, total = False, 0.0
@@ -161,18 +168,29 @@ class GymWorld(World):
                 if not math.isfinite(total):
                     raise self._error(h + 1, "rewards with a finite sum", reward)
                 ended, cut = self._flag(terminated, h + 1), self._flag(truncated, h + 1) and h + 1 < self.H
-                if cut and not ended and self.scored:
+                if cut and not ended and self.table is not None:
                     rule = f"truncated=False before step {self.H}, since the transition table has no time limit"
                     raise self._error(h + 1, rule, truncated, f"; pass horizon={h + 1}")
                 over = ended or cut  # an episode that is truncated after the last stage has not ended
                 if over:
                     after = int(self.ends[after])
+            self._check_listed(h, s, a, r, after)
             if isinstance(behaviour, Policy):
                 memory = behaviour.next(memory, h, s, a, r, after)
             episode.actions[h], episode.rewards[h], episode.states[h + 1] = a, r, after
             s = after
         self._episode += 1
         return episode
+
+    def _check_listed(self, h: int, s: int, a: int, r: float, after: int) -> None:
+        """Raise EpisodeError unless the table lists the transition with this reward: it would score another problem."""
+        if self.table is None:
+            return
+        begin, end = map(int, self.table.row_start[s * self.table.A + a :][:2])
+        near = np.abs(self.table.reward[0, begin:end] - r) <= self._slack
+        if not np.any(near & (self.table.successor[begin:end] == after)):
+            rule = f"a state and a reward that the table P lists for action {a} in state {s}"
+            raise self._error(h + 1, rule, ("an end" if after < 0 else after, r), REMEDY)
 
     def _parts(self, returned: Any, names: str, step_number: int) -> tuple[Any, ...]:
         """Return what reset or step returned, or raise EpisodeError: older environments return other tuples."""

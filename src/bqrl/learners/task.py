@@ -70,7 +70,7 @@ def pose(
         if start is not None:  # the environment draws its own first state, so the table plays in its place
             return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
         ends = _ends(mdp, int(env.observation_space.n))
-        return mdp, _task(mdp, grant, facts), GymWorld(env, H, rng, ends, scored=True)
+        return mdp, _task(mdp, grant, facts), GymWorld(env, H, rng, ends, table=mdp)
     if start is not None:
         raise wrong("start", start, f"be None for {type(core).__name__}, which does not expose a transition table")
     if require:
@@ -164,13 +164,15 @@ def _task(mdp: MDP, grant: bool, facts: dict[str, Any]) -> Task:
 
 
 def _ends(mdp: MDP, S: int) -> IntArray:
-    """Return the state of the model in which an episode that ends in state s stays: s itself if it is absorbing, else `done`."""
-    ends = np.full(S, mdp.S - 1)
-    starts = mdp.row_start[:: mdp.A]
-    rewards = mdp.reward[0]
-    for s in range(S):
+    """Return the state of the model in which an episode that ends in state s < S stays.
+
+    It is s itself if s is absorbing, else the last state, `done`; -1 if the table has no such end.
+    """
+    rewards, starts = mdp.reward[0], mdp.row_start[:: mdp.A]
+    absorbing = np.zeros(mdp.S, bool)
+    for s in range(mdp.S):
         here = slice(int(starts[s]), int(starts[s + 1]))
         met = mdp.probability[here] > 0
-        if met.any() and np.all(mdp.successor[here][met] == s) and not rewards[here][met].any():
-            ends[s] = s
-    return ends
+        absorbing[s] = met.any() and np.all(mdp.successor[here][met] == s) and not rewards[here][met].any()
+    states = np.arange(mdp.S)
+    return np.where(absorbing, states, states[-1] if absorbing[-1] else -1)[:S]
