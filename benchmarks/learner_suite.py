@@ -5,7 +5,8 @@
 Learners that plan on a model also run asset selling with one law of offers behind all rows; these rows are outside the mean.
 A run is stuck if the mean gap of its last 200 episodes exceeds a tenth of what random play loses. Bands are 95 % bootstrap
 intervals over seeds. `--json FILE` writes every run, `--load FILE` reads such a file instead of running, and `--out DIR` writes a
-page with the profile over rows. `baselines/learner_suite.json` holds the runs of 2026-11-15, before the core was rebuilt.
+page with the profile over rows. `baselines/learner_suite.json` holds runs of psrl and ucb-bqrl (target) of 2026-11-18; those of
+the other learners are of 2026-11-15, before the core was rebuilt.
 """
 
 from __future__ import annotations
