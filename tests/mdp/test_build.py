@@ -1,5 +1,7 @@
 """Every form of a model gives the same outcomes."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -177,6 +179,11 @@ def test_masked_numbers_are_not_read():
     R = np.ma.masked_array([[1.0], [99.0]], mask=[[False], [True]])
     with pytest.raises(TypeError, match="rewards must be an array of numbers of one shape, got MaskedArray"):
         MDP([[[0.1, 0.9]], [[0.0, 1.0]]], R, horizon=5)
+
+
+def test_an_array_of_fractions_is_an_array_of_numbers():
+    P = np.array([[[Fraction(1, 2)] * 2, [Fraction(1), Fraction(0)]]] * 2)  # as many actions as states
+    assert MDP(P, [[0, 1], [2, 3]], horizon=2).probability.tolist() == [0.5, 0.5, 1.0, 0.5, 0.5, 1.0]
 
 
 def test_an_object_array_of_matrices_is_read_like_their_list():

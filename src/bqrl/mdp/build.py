@@ -48,7 +48,7 @@ class Table:
 
 def read(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
     """Table and horizon of a model given as dense arrays, SciPy matrices or a list of transitions."""
-    if isinstance(transitions, np.ndarray) and transitions.dtype == object:  # matrices as toolboxes store them
+    if isinstance(transitions, np.ndarray) and transitions.dtype == object and transitions.ndim == 1:  # of matrices
         transitions = list(transitions)
     if _is_sparse(transitions) or (
         isinstance(transitions, (list, tuple)) and transitions and _is_sparse(transitions[0])
