@@ -58,3 +58,10 @@ def test_tiny_rewards_still_break_ties_by_the_mean(unit):
     plan = solve(mdp, 0.3, arithmetic="rational")
     assert plan.value == unit
     assert plan.mean / unit == pytest.approx(2.5)  # rewards of 1e-8 were read as 0
+
+
+@pytest.mark.parametrize(("reward", "rounded"), [(3.3, 1.1 + 2.2), (1000 / 3, 333.33333333333337)])
+def test_rewards_that_differ_by_rounding_tie_at_any_size(reward, rounded):
+    assert reward != rounded
+    plan = solve(MDP([(0, 0, 0, 1.0, reward), (0, 1, 0, 1.0, rounded)], horizon=1), 0.5, arithmetic="rational")
+    assert plan.policy.actions[0].max() == 0

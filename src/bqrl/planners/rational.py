@@ -112,4 +112,5 @@ def _short_fraction(number: float) -> Fraction:
 
 def _close(fraction: Fraction, number: float) -> bool:
     """Return whether the two differ only by rounding."""
-    return abs(float(fraction) - number) <= min(4e-16, 4e-10 * abs(number))  # so a tiny number is not read as 0
+    size = abs(number)
+    return abs(float(fraction) - number) <= min(4e-16 * max(1.0, size), 4e-10 * size)  # a tiny number is not 0
