@@ -110,6 +110,10 @@ def test_bad_options_of_a_table_get_one_line(options, phrase):
     assert_one_line(lambda: MDP(**{"transitions": TABLE, "horizon": 2} | options), ArgumentError, phrase)
 
 
+def test_arrays_without_axes_are_numbers():
+    assert MDP(table(reward=list(map(np.array, (1.0, 2.0, 3.0)))), horizon=2).reward.max() == 3.0
+
+
 def test_names_are_a_list():
     assert_one_line(
         lambda: MDP(TABLE, horizon=2, state_names=1.5), TypeError, "state_names must be a list of names, got 1.5"

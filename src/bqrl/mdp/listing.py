@@ -116,9 +116,10 @@ def _flat(header: str, column: Any, *, labels: bool) -> list[Any]:
         cells = None if isinstance(column, (str, bytes, Mapping)) else cells_of(column)
     except TypeError:  # a single value
         cells = None
-    bad = shown(column) if cells is None else next((shown(x) for x in cells if isinstance(x, nested)), "")
+    bad = [x for x in cells or () if isinstance(x, nested) and getattr(x, "shape", 1) != ()]  # a number
     if cells is None or bad:
-        raise ModelError(f"the column {shown(header)} must be a flat list, got {bad}", column=header)
+        got = shown(bad[0] if bad else column)
+        raise ModelError(f"the column {shown(header)} must be a flat list, got {got}", column=header)
     return cells
 
 
