@@ -17,7 +17,7 @@ SHELL       := bash
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */make \1\t/' | expand -t 16
 
-test: lint  ## set-up, linters and all tests; kernels a second time without compilation
+test: lint  ## set-up, linters and all tests but the longest; kernels a second time without compilation
 	@echo "== tests"
 	@$(PY) -m pytest -q -n $(WORKERS)
 	@if [ -d tests/kernels ]; then echo "== kernel tests, interpreted"; NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q tests/kernels; fi
