@@ -137,19 +137,25 @@ def call(fails):
         raise Mine("odd")
     return Mine("fine")
 
+Other = type("Lost", (Exception,), {})  # not the name that it has here
+
+def lose():
+    raise Other("odd")
+
 workers = LocalWorkers(1)
 error = workers.submit(call, True).exception()
-print(type(error).__name__, error, "in call" in error.__notes__[0])
+print(type(error) is Mine, error, "in call" in error.__notes__[0])
+print(repr(workers.submit(lose).exception()))
 print(type(workers.submit(call, False).exception()) is pickle.PicklingError)
 print(workers.submit(int, "7").result())
 workers.close()
 """
 
 
-def test_classes_of_the_main_script_do_not_come_back():
-    """A copy would replace the methods of the script's own class; errors come back with their text."""
+def test_no_copy_of_a_class_of_the_main_script_comes_back():
+    """It would replace the methods of the script's own class; errors find their class by its name."""
     found = subprocess.run([sys.executable, "-"], input=OWN, capture_output=True, text=True, check=False)
-    assert (found.stdout, found.stderr) == ("RuntimeError Mine: odd True\nTrue\n7\n", "")
+    assert (found.stdout, found.stderr) == ("True odd True\nRuntimeError('Lost: odd')\nTrue\n7\n", "")
 
 
 @pytest.mark.parametrize("kind", ["lock", "arguments"])

@@ -201,9 +201,7 @@ class ClusterWorkers(Workers):
         """Put a call into the scheduler's queue; ImportError if the worker has no bqrl, or another one."""
         future: Future[Any] = Future()
 
-        def call(
-            code: str, sent: bytes
-        ) -> Any:  # Dask sends it by value, because a worker may have another bqrl or none
+        def call(code: str, sent: bytes) -> Any:  # sent by value: a worker may have another bqrl or none
             return import_module("bqrl.study.workers").carry_out(code, sent)
 
         def deliver(answer: Future[Any]) -> None:
@@ -275,27 +273,28 @@ def _begin(count: Any) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def carry_out(code: str, sent: bytes) -> tuple[Any, Exception | None]:
-    """Carry out a call in a worker process: its result and None, or None and the error that it raised.
-
-    Both travel by name. An error whose class the other process could not import is sent as a RuntimeError with its text.
-    """
+def carry_out(code: str, sent: bytes) -> tuple[Any, bytes, Exception | None]:
+    """Carry out a call in a worker process: its result, or its error by name and, if no such name is found, its text."""
     if fingerprint() != code:
         raise ImportError(f"expected bqrl {code}, got {fingerprint()}")
     function, arguments = pickle.loads(sent)
     try:
-        return function(*arguments), None
+        return function(*arguments), b"", None
     except Exception as error:
-        try:
-            found = pickle.loads(pickle.dumps(error))
-        except Exception:
-            found = RuntimeError(f"{type(error).__name__}: {error}")
-        found.add_note(f"In a worker process:\n{traceback.format_exc()}")
-        return None, found
+        kind, found, note = type(error), b"", f"In a worker process:\n{traceback.format_exc()}"
+        plain = RuntimeError(f"{kind.__name__}: {error}")
+        plain.add_note(note)
+        error.add_note(note)
+        named = {kind.__name__: kind} if kind.__module__ == "__main__" else {}  # as in the main script
+        with suppress(Exception), _changed(vars(sys.modules["__main__"]), named):  # it may hold what cannot be sent
+            found = pickle.dumps(error)
+        return None, found, plain
 
 
-def received(result: Any, error: Exception | None) -> Any:
+def received(result: Any, found: bytes, error: Exception | None) -> Any:
     """The result in an answer of `carry_out`; raises the error if the call did."""
     if error is not None:
+        with suppress(Exception):  # its class may be unknown here, or need other arguments
+            error = pickle.loads(found)
         raise error
     return result
