@@ -295,7 +295,8 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
         policy, law, law_upper, proven = neutral, mean_law, mean_upper, mean_law.quantile(tau)
     value = max(proven, law.quantile(tau))
     own = "exact" if law_upper is None else f"known within {display.number(curve.sweep.grid.error, 3, 1)}"
-    notes = [f"{why_rounded(curve.by_choice)}: {curve.points.size} points; the law of the policy is {own}"]
+    points = display.counted("point", curve.points.size)
+    notes = [f"{why_rounded(curve.by_choice)}: {points}; the law of the policy is {own}"]
     if policy is neutral:
         notes.append(NEUTRAL_WINS)
     certain = curve.certain(tau) and (policy is not neutral or settled(law, tau, 0.0, curve.error))

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import numbers, wrong
-from bqrl.display import number
+from bqrl.display import counted, number
 from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Ball, Rows
 from bqrl.laws.law import size_of
@@ -156,7 +156,8 @@ def _rounding(columns: Grid) -> tuple[str, ...]:
     if not isinstance(columns, Rounded):
         return ()
     way = "up" if columns.up else "down"
-    return (f"returns are rounded {way} to {columns.size[0]} points, by at most {number(columns.error, 3, 1)}",)
+    points = counted("point", columns.size[0])
+    return (f"returns are rounded {way} to {points}, by at most {number(columns.error, 3, 1)}",)
 
 
 def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
