@@ -145,3 +145,14 @@ def test_the_tries_of_a_row_are_its_own_where_rows_share_noise(hidden):
     assert np.array_equal(np.nan_to_num(estimate.logging_policy), shares)
     assert sum(row["visits"] for row in estimate.rows()) == estimate.counted
     assert np.any(estimate.counts > estimate.tries)
+
+
+@pytest.mark.parametrize("tries", [0, 12])
+def test_the_reason_counts_the_observations_of_shared_noise(tries):
+    """An action was called never tried, or said to show 28 outcomes in 12 tries; its law was observed 60 times."""
+    mdp = bqrl.from_step(lambda s, a, e: (s, e * (1.0 + a)), [0, 1], {e: 1 / 30 for e in range(30)}, 1, 0)
+    event, action = np.random.default_rng(0).integers(0, 30, 60), np.repeat([0, 1], [60 - tries, tries])
+    log = {"episode": range(60), "state": [0] * 60, "action": action, "reward": event * (1.0 + action), "event": event}
+    reason = fit(log, model=mdp).reason(0.02)
+    assert reason.startswith("action '1' in state '0' has noise that was observed 60 times: with the radius")
+    assert "different outcomes" not in reason

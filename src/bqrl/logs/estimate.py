@@ -299,7 +299,8 @@ class Estimate(StoredEstimate, Charted):
             return f"no action was ever tried in state {state}, which has probability {untried[h, s]:.2g}"
         if not rows:
             return "even the empirical model taken as the true one promises no more; other actions must be tried"
-        return row_reason(rows[0], costs, int(self.balls.seen.flat[costs.argmax()]), stage)
+        n, seen = (int(numbers.flat[costs.argmax()]) for numbers in (self.counts, self.balls.seen))
+        return row_reason(rows[0], costs, n, seen, stage)
 
     def _untried(self) -> BoolArray:
         """States of the log in which no action was tried and no row is known, shape (1 or H, S)."""

@@ -82,17 +82,21 @@ def at_stage(stage: int | None, word: str = "stage") -> str:
     return "" if stage is None else f" at {word} {stage}"
 
 
-def row_reason(row: dict[str, Any], costs: FloatArray, seen: int, stage: str = "stage") -> str:
-    """Why the costliest row, which showed `seen` different outcomes, limits the promise; `stage` is what a stage is called."""
+def row_reason(row: dict[str, Any], costs: FloatArray, n: int, seen: int, stage: str = "stage") -> str:
+    """Why the costliest row, with `seen` different outcomes in `n` observations, limits the promise.
+
+    There are more observations than visits if rows share noise. `stage` is what a stage is called.
+    """
     place = f"action {row['action']!r} in state {row['state']!r}{at_stage(row['stage'], stage)}"
-    if not row["visits"]:
+    if not n:
         return f"{place} was never tried"
     many = row["cost"] < costs.sum() / 2.0
     others = f"; it is the costliest of {np.count_nonzero(costs > 0.0)} uncertain rows" if many else ""
-    if 10 <= row["visits"] < 2 * seen:  # as with continuous rewards
+    own = row["visits"] == n
+    if own and 10 <= n < 2 * seen:  # as with continuous rewards
         others += f"; it showed {seen} different outcomes, round its rewards down or merge states"
-    times = "once" if row["visits"] == 1 else f"{row['visits']} times"
+    known = f"{'was tried' if own else 'has noise that was observed'} {'once' if n == 1 else f'{n} times'}"
     return (
-        f"{place} was tried {times}: with the radius {row['radius']:.2g} a mass of {row['radius'] / 2:.2g} may lie on "
+        f"{place} {known}: with the radius {row['radius']:.2g} a mass of {row['radius'] / 2:.2g} may lie on "
         f"worse outcomes than those seen{others}"
     )
