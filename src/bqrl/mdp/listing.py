@@ -110,13 +110,13 @@ def read_frame(
 
 
 def _flat(header: str, column: Any, *, labels: bool) -> list[Any]:
-    """The cells of a column; ModelError if it is not a flat list. Labels may be tuples."""
+    """The cells of a column; ModelError if it is not a flat list. Labels may be tuples, and an array of shape () is a number."""
     nested = (list, dict, np.ndarray) if labels else (list, tuple, dict, np.ndarray)
     try:
         cells = None if isinstance(column, (str, bytes, Mapping)) else cells_of(column)
     except TypeError:  # a single value
         cells = None
-    bad = [x for x in cells or () if isinstance(x, nested) and getattr(x, "shape", 1) != ()]  # a number
+    bad = [x for x in cells or () if isinstance(x, nested) and getattr(x, "shape", 1) != ()]
     if cells is None or bad:
         got = shown(bad[0] if bad else column)
         raise ModelError(f"the column {shown(header)} must be a flat list, got {got}", column=header)
