@@ -21,7 +21,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -81,14 +81,17 @@ class Folder:
         if fault:
             raise OSError(f"cannot write to the folder {self.path}: {fault}")
 
-    def replace(self, contents: Mapping[str, bytes], *, keep: bool = False) -> None:
-        """Put these files in place of those that the manifest lists; with `keep` those of other names stay."""
+    def replace(
+        self, contents: Mapping[str, bytes], *, keep: bool = False, check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Put these files in place of those that the manifest lists, if `check` allows; with `keep` those of other names stay."""
         self.check_writable()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with FileLock(self.path / LOCK, timeout=LOCK_SECONDS):
                 now = Folder(self.path)  # another process may have written
                 now.check(contents)
+                check()
                 old, new = now.digests, {name: [_digest(content)] for name, content in contents.items()}
                 for name in (MANIFEST, *old, *new):
                     for draft in drafts(self.path / name):  # what a killed process was writing

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -148,9 +149,12 @@ def check_folder(folder: str | Path | None, kind: str, names: Iterable[str] = ()
 
     A folder keeps the kind of its first result. `names` are those of the files that may be written, as in `Folder.check`.
     """
-    if folder is None:
-        return
-    Folder(folder).check([RESULT, *names])
+    if folder is not None:
+        Folder(folder).check([RESULT, *names])
+        _check_kind(folder, kind)
+
+
+def _check_kind(folder: str | Path, kind: str) -> None:
     there = kind
     with suppress(OSError, ValueError, KeyError, TypeError):
         there = json.loads((Path(folder) / RESULT).read_bytes())["kind"]
@@ -160,8 +164,7 @@ def check_folder(folder: str | Path | None, kind: str, names: Iterable[str] = ()
 
 def write(result: Result, folder: str | Path) -> None:
     """Write the result in place of the one that the folder holds; files that bqrl did not write stay as they are."""
-    check_folder(folder, result.kind)  # another command may have written since the last check
-    Folder(folder).replace(contents(result))
+    Folder(folder).replace(contents(result), check=partial(_check_kind, folder, result.kind))
 
 
 def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
