@@ -53,17 +53,27 @@ def test_stored_runs_are_skipped(tmp_path):
 class Failing(Workers):
     """Fails on seed 2."""
 
+    def __init__(self, error=KeyError):
+        self.error = error
+
     def submit(self, function, run, *rest):
-        return super().submit(fail) if run.seed == 2 else super().submit(function, run, *rest)
+        return super().submit(self.fail) if run.seed == 2 else super().submit(function, run, *rest)
 
-
-def fail():
-    raise KeyError("gone")
+    def fail(self):
+        raise self.error("gone")
 
 
 def test_a_failed_run_ends_its_jobs_only():
     engine = engine_of(job("sarsa", [1, 2], [3]), job("q-learning", [1, 3]), workers=Failing())
     with pytest.raises(FailedRunsError, match=r"First: sarsa\(\) on Asset.*seed 2: KeyError: 'gone'"):
+        engine.drive()
+    assert [(one.failed, one.over) for one in engine.jobs] == [(True, False), (False, True)]
+
+
+def test_a_run_that_lacks_a_package_fails_alone():
+    """Once it ended the study with advice on other machines."""
+    engine = engine_of(job("sarsa", [1, 2], [3]), job("q-learning", [1, 3]), workers=Failing(ImportError))
+    with pytest.raises(FailedRunsError, match=r"seed 2: ImportError: gone$"):
         engine.drive()
     assert [(one.failed, one.over) for one in engine.jobs] == [(True, False), (False, True)]
 

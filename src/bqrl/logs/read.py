@@ -54,13 +54,8 @@ SYNONYMS = {
     "event": ("e", "noise"),
     "end": ("terminated", "terminal", "isterminal", "ended", "terminations", "terminals", "done", "dones"),
 }  # fmt: skip
-CUT_OFF = (
-    "truncated",
-    "truncation",
-    "timeout",
-    "istruncated",
-    "timelimittruncated",
-)  # columns that say half of what `end` says
+# Columns that say half of what `end` says.
+CUT_OFF = ("truncated", "truncation", "timeout", "istruncated", "timelimittruncated")
 MISSING = "NA N/A #N/A <NA> NaN nan NaT None none null NULL".split()  # as programs write no next_state
 BROKEN = (UnicodeDecodeError, EOFError, OSError, csv.Error, zlib.error)
 WHOLE = re.compile(r"(-?\d+)(?:\.0+)?")  # pandas writes 3 as 3.0 if a column has missing values

@@ -155,6 +155,7 @@ def check_folder(folder: str | Path | None, kind: str, names: Iterable[str] = ()
 
 
 def _check_kind(folder: str | Path, kind: str) -> None:
+    """Raise FileExistsError if the folder holds a result of another kind."""
     there = kind
     with suppress(OSError, ValueError, KeyError, TypeError):
         there = json.loads((Path(folder) / RESULT).read_bytes())["kind"]

@@ -47,9 +47,8 @@ class StudyView:
     def __init__(self, study: Study) -> None:
         self.study, self.spec = study, study.spec
         self.labels = {key: entry.label for key, entry in study.spec.learners.items()}
-        self.colours = charts.learner_colours(
-            study.shown(study.spec.levels[0], names=self.labels).learners
-        )  # in all charts
+        first = study.shown(study.spec.levels[0], names=self.labels)
+        self.colours = charts.learner_colours(first.learners)  # in all charts
         self.measures: list[str] = [name for name in ("exact", "capped", "expected") if name in study.spec.measures]
         self.versions = versions() | {"code": fingerprint()}
         words, own = words_of(study.spec.problem), study.spec.study

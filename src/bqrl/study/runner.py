@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from bqrl.learners.record import Record
 from bqrl.study.store import RunSpec, Store, Timing, execute
-from bqrl.study.workers import LostWorkersError, Workers
+from bqrl.study.workers import LostWorkersError, UnusableWorkerError, Workers
 
 LOOK_SECONDS = 0.25
 EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
@@ -229,13 +229,12 @@ class Engine:
             arrays, timing = call.result()
         except (BrokenExecutor, CancelledError):
             raise LostWorkersError(self.workers.lost) from None
+        except UnusableWorkerError as error:
+            message = f"a worker cannot carry out runs: {error}; install the same packages there"
+            raise LostWorkersError(message) from None
         except Exception as error:
             if self.strict:
                 raise
-            if isinstance(error, ImportError):
-                raise LostWorkersError(
-                    f"a worker cannot carry out runs: {error}; install the same packages there"
-                ) from None
             message = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             self._failures[name] = message
             self._say(f"failed: {run}: {message}")

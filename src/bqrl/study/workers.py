@@ -67,6 +67,10 @@ class LostWorkersError(OSError):
     """No worker is left that could carry out a call."""
 
 
+class UnusableWorkerError(ImportError):
+    """A worker has no bqrl, or another one."""
+
+
 class Workers:
     """Carries out calls; this class does so in the calling process, at once, when a call is submitted."""
 
@@ -198,7 +202,7 @@ class ClusterWorkers(Workers):
         self._looked, self._reported = -LOOK_SECONDS, -1
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Put a call into the scheduler's queue; ImportError if the worker has no bqrl, or another one."""
+        """Put a call into the scheduler's queue."""
         future: Future[Any] = Future()
 
         def call(code: str, sent: bytes) -> Any:  # sent by value: a worker may have another bqrl or none
@@ -206,7 +210,11 @@ class ClusterWorkers(Workers):
 
         def deliver(answer: Future[Any]) -> None:
             try:
-                future.set_result(received(*answer.result()))
+                try:
+                    found = answer.result()
+                except ImportError as error:  # of `call`: errors of a run are part of the answer
+                    raise UnusableWorkerError(str(error)) from None
+                future.set_result(received(*found))
             except BaseException as error:  # a worker that was killed or a call that was cancelled is one, too
                 future.set_exception(error)
 
@@ -276,7 +284,7 @@ def _begin(count: Any) -> None:
 def carry_out(code: str, sent: bytes) -> tuple[Any, bytes, Exception | None]:
     """Carry out a call in a worker process: its result, or its error by name and, if no such name is found, its text."""
     if fingerprint() != code:
-        raise ImportError(f"expected bqrl {code}, got {fingerprint()}")
+        raise UnusableWorkerError(f"expected bqrl {code}, got {fingerprint()}")
     function, arguments = pickle.loads(sent)
     try:
         return function(*arguments), b"", None
