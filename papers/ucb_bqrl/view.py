@@ -25,7 +25,6 @@ from bqrl.study.scores import MEASURES
 from bqrl.study.settings import Level, Settings, read_settings
 from bqrl.study.study import Final, Study
 from bqrl.study.tables import shown_states
-from bqrl.theory.hard import quantile_jumps
 
 DIGITS = 0.005  # half of the last printed digit
 ERRORS = 2.0  # standard errors that the variation between seeds may explain
@@ -232,9 +231,10 @@ class View(StudyView):
 
 def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
     """The appendix figure of the paper: where the quantile of the best action jumps, and where that of the others."""
-    found, rho_sign = quantile_jumps(tau, rho, H), "\N{GREEK SMALL LETTER RHO}"
-    named = {"best action": found.best, "every other action": found.other}
-    curves = [Steps(levels[:-1], values).curve(name) for name, (levels, values) in named.items()]
+    rho_sign = "\N{GREEK SMALL LETTER RHO}"
+    named = {"best action": tau - rho, "every other action": tau + rho}  # the levels at which the quantiles jump
+    values = np.array([0.0, H - 1.0])
+    curves = [Steps(np.array([0.0, jump]), values).curve(name) for name, jump in named.items()]
     scale = {"x": {"domain": [tau - 3.5 * rho, tau + 3.5 * rho]}}
     colours = dict(zip(named, (BLUE, RED), strict=True))
     drawn = lines(curves, "level q", "q-quantile of the return", scales=scale, colours=colours, step=True, dashed=True)

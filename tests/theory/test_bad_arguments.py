@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from bqrl import MDP, MarkovPolicy, envs, guarantee_curve, solve, theory
+from bqrl import MDP, MarkovPolicy, envs, solve, theory
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError, SizeError
 from bqrl.planners.confidence import power_buffer
+from bqrl.theory.total_variation import inside, total_variation
 
 NAN = float("nan")
 ASSET = envs.make("AssetSelling", offers=4, horizon=3, start=1)
-CURVE = guarantee_curve(ASSET, keep=True)
 ODD = MDP(np.full((2, 1, 2), 0.5), [[0.0], [np.pi**0.5]], horizon=3, discount=0.9)
 OTHER_REWARDS = MDP(np.full((2, 1, 2), 0.5), [[0.0], [1.0]], horizon=3)
 LONG = ODD.replace(horizon=30)
@@ -17,9 +17,6 @@ LAW = solve(ASSET, 0.5).law
 VISITS = np.zeros((3, 2), int)
 
 VALUES = [  # (call, name of the argument, key phrase): the type is right, the value is not
-    (lambda: theory.levels(CURVE, 0.5)(-1, 0, 0.0), "h", "from 0 to 3, got -1"),
-    (lambda: theory.levels(CURVE, 0.5)(0, -1, 0.0), "s", "got -1"),
-    (lambda: theory.levels(CURVE, 0.5)(0, 0, NAN), "need", "got nan"),
     (lambda: theory.hard_instance(0.5, 0.0), "rho", "(0, 0.0625], got 0"),
     (lambda: theory.hard_instance(0.1, 0.0126), "rho", "(0, 0.0125], got 0.0126"),
     (lambda: theory.hard_lower_bound(0.9, 0.02, 2, 2, 10), "rho", "(0, 0.0125], got 0.02"),
@@ -30,12 +27,6 @@ VALUES = [  # (call, name of the argument, key phrase): the type is right, the v
     (lambda: theory.hard_instance(0.5, 0.05, H=1), "H", "at least 2, got 1"),
     (lambda: theory.hard_instance(0.5, 0.05, A=2, best=2), "best", "from 0 to 1, got 2"),
     (lambda: theory.hard_lower_bound(0.5, 0.05, 2, 2, 0), "T", "at least 1, got 0"),
-    (lambda: theory.bandit_upper_bound(0.0, 2, 2, 10), "rho", "in (0, 1), got 0"),
-    (lambda: theory.loglog_slope([1.0, 2.0], [1.0, 2.0]), "x", "at least 3"),
-    (lambda: theory.loglog_slope([1, 2, 3], [1, 0, 3]), "y", "positive, got 0"),
-    (lambda: theory.loglog_slope([1, 2, NAN], [1, 2, 3]), "x", "finite, got nan"),
-    (lambda: theory.loglog_slope([2, 2, 2], [1, 2, 3]), "x", "two different values"),
-    (lambda: theory.loglog_slope([1, 2, 3], [1, 2, 3], error=[1, 1, 0]), "error", "positive standard error"),
     (lambda: theory.knapsack_instance([3, 0]), "weights[1]", "at least 1, got 0"),
     (lambda: theory.count_subsets([3, -2], 1), "weights[1]", "at least 1, got -2"),
     (lambda: theory.knapsack_law([]), "weights", "at least one positive whole number"),
@@ -44,8 +35,6 @@ VALUES = [  # (call, name of the argument, key phrase): the type is right, the v
     (lambda: theory.count_subsets([1, 2], 2, by="bufered"), "by", "did you mean 'buffered'?"),
     (lambda: theory.regret_bound(ASSET, 0.5, 5, schedule=[0.3, 0.2]), "schedule", "got 2 buffers"),
     (lambda: theory.regret_bound(ASSET, 0.5, 5, "corollary 1", schedule=0.3), "schedule", "logarithmic"),
-    (lambda: theory.RegretBounds(ASSET, 0.5, schedule=[0.3, 0.2]).informative_from(), "schedule", "which is finite"),
-    (lambda: theory.RegretBounds(ASSET, 0.5, planner_gap=[0.1]).informative_from(), "planner_gap", "which is finite"),
     (lambda: theory.buffer_horizon(0.1, 0.2), "rho", "(0, 0.1], got 0.2"),
     (lambda: theory.buffer_horizon(0.1, 0), "rho", "(0, 0.1], got 0"),
     (lambda: theory.buffering_sum(np.abs, 0.5, 10, rho=NAN), "rho", "got nan"),
@@ -70,12 +59,8 @@ VALUES = [  # (call, name of the argument, key phrase): the type is right, the v
     (lambda: theory.optimal_margin(ASSET, 2), "tau", "in (0, 1), got 2"),
     (lambda: theory.plateau_bounds(ASSET, 0.5, keep=1), "keep", "at least 2, got 1"),
     (lambda: theory.plateau(ASSET, 0.5, max_values=0), "max_values", "at least 1, got 0"),
-    (lambda: theory.total_variation(ASSET, ODD), "other", "size"),
-    (lambda: theory.total_variation(ODD, OTHER_REWARDS), "other", "different rewards at stage 0; only the kernels"),
-    (lambda: theory.levels(guarantee_curve(ASSET), 0.5), "curve", "guarantee_curve(mdp, keep=True)"),
-    (lambda: theory.levels(CURVE, NAN), "tau", "in (0, 1), got nan"),
-    (lambda: theory.levels(CURVE, 0.5).path([1], []), "states", "length 4, got 1"),
-    (lambda: theory.levels(CURVE, 0.5).path([1] * 4, []), "rewards", "length 3, got 0"),
+    (lambda: total_variation(ASSET, ODD), "other", "size"),
+    (lambda: total_variation(ODD, OTHER_REWARDS), "other", "different rewards at stage 0; only the kernels"),
     (lambda: theory.optimistic_decomposition(LAW, [LAW], [1.0, 2.0], 0.5, 0.1), "optimistic", "one entry per law (1)"),
     (lambda: theory.optimistic_decomposition(LAW, [LAW], [1.0], 0.5, [0.1, 0.1]), "betas", "per episode (1)"),
     (lambda: theory.optimistic_decomposition(LAW, [LAW], [NAN], 0.5, 0.1), "optimistic", "finite, got nan"),
@@ -86,48 +71,31 @@ VALUES = [  # (call, name of the argument, key phrase): the type is right, the v
     (lambda: theory.weighted_counting(VISITS, VISITS, 2, 2, weights=[1.0, -1.0]), "weights", "at least 0"),
     (lambda: theory.weissman(5, -0.1, 2), "eps", "at least 0, got -0.1"),
     (lambda: theory.weissman(0, 0.1, 2), "n", "at least 1, got 0"),
-    (lambda: theory.weissman_radius(5, 2, 1.0), "delta", "in (0, 1), got 1"),
-    (lambda: theory.inside(ASSET, ASSET, [0.1]), "radius", "shape (3, 5, 2) or (5, 2), got shape (1,)"),
-    (lambda: theory.coverage([True], NAN), "delta", "in (0, 1), got nan"),
-    (lambda: theory.coverage([True], 0.1, confidence=1.0), "confidence", "in (0, 1), got 1"),
+    (lambda: inside(ASSET, ASSET, [0.1]), "radius", "shape (3, 5, 2) or (5, 2), got shape (1,)"),
 ]
 
 TYPES = [  # (call, name of the argument, key phrase): the type is wrong
-    (lambda: theory.quantile_jumps(0.5, "small"), "rho", "got 'small'"),
     (lambda: theory.hard_lower_bound(0.5, 0.05, 2, 2, 1.5), "T", "whole number"),
     (lambda: theory.hard_lower_bound(0.5, 0.05, 2, 2, "many"), "T", "got 'many'"),
     (lambda: theory.support_growth([1.5]), "weights[0]", "whole number"),
     (lambda: theory.knapsack_instance("12"), "weights", "list of positive whole numbers"),
     (lambda: theory.count_subsets(7, 1), "weights", "got 7"),
     (lambda: theory.count_subsets([1], 1, by=3), "by", "'quantile', 'buffered'"),
-    (lambda: theory.knapsack_families("many"), "n", "got 'many'"),
     (lambda: theory.regret_bound(ASSET, 0.5, 10, delta="x"), "delta", "got 'x'"),
     (lambda: theory.regret_bound(ASSET, 0.5, 10, delta=None), "delta", "got None"),
     (lambda: theory.regret_bound(ASSET, True, 10), "tau", "got True"),
     (lambda: theory.regret_bound(ASSET, 0.5, 10, planner_gap="x"), "planner_gap", "got 'x'"),
     (lambda: theory.regret_bound(ASSET, 0.5, 10, schedule="log"), "schedule", "got 'log'"),
-    (lambda: theory.weissman_radius(5, 2, "x"), "delta", "got 'x'"),
-    (lambda: theory.coverage([True], "x"), "delta", "got 'x'"),
-    (lambda: theory.coverage([1, 0], 0.1), "contained", "one True or False per run"),
     (lambda: theory.buffering_gap(ASSET, 0.5, "wide"), "beta", "got 'wide'"),
     (lambda: theory.buffering_gap(ASSET, 0.5, [[0.1], [0.1, 0.2]]), "beta", "array of numbers"),
     (lambda: theory.plateau("asset", 0.5), "mdp", "got str; build one with"),
     (lambda: theory.optimal_margin(None, 0.5), "mdp", "got NoneType"),
-    (lambda: theory.reward_spans("asset"), "mdp", "got str"),
-    (lambda: theory.total_variation(ASSET, "asset"), "other", "got str"),
-    (lambda: theory.inside(ASSET, ASSET, "wide"), "radius", "got 'wide'"),
-    (lambda: theory.levels(CURVE), "tau", "levels(curve, 0.1)"),
-    (lambda: theory.levels(CURVE, "low"), "tau", "got 'low'"),
-    (lambda: theory.levels(CURVE, 0.5)("first", 0, 0.0), "h", "whole number from 0 to 3, got 'first'"),
-    (lambda: theory.levels(CURVE, 0.5)(0, 0.5, 0.0), "s", "whole number"),
-    (lambda: theory.levels(CURVE, 0.5)(0, 0, None), "need", "got None"),
+    (lambda: total_variation(ASSET, "asset"), "other", "got str"),
+    (lambda: inside(ASSET, ASSET, "wide"), "radius", "got 'wide'"),
     (lambda: theory.optimistic_decomposition(0.5, [LAW], [1.0], 0.5, 0.1), "best", "be a Law, got float"),
     (lambda: theory.optimistic_decomposition(LAW, [0.5], [1.0], 0.5, 0.1), "laws", "list of laws"),
     (lambda: theory.buffering_sum(0.1, 0.5, 10), "gap", "function of an array of buffers, got 0.1"),
-    (lambda: theory.levels(solve(ASSET, 0.5, planner="expected")), "curve", "guarantee_curve(mdp, keep=True)"),
-    (lambda: theory.martingale_drift(CURVE), "found", "levels(curve, tau)"),
     (lambda: theory.weighted_counting(VISITS + 0.5, VISITS, 2, 2), "states", "float64"),
-    (lambda: theory.loglog_slope("abc", [1, 2, 3]), "x", "got 'abc'"),
 ]
 
 
@@ -159,8 +127,6 @@ def test_wrong_type(call, name, phrase):
         lambda: theory.plateau(LONG, 0.5),
         lambda: theory.plateau(LONG, 0.5, MarkovPolicy(np.zeros((30, 2), int))),
         lambda: theory.plateau_bounds(LONG, 0.5),
-        lambda: theory.attainable_shortfalls(LONG),
-        lambda: theory.levels(guarantee_curve(LONG, keep=True), 0.5),
         lambda: theory.return_law_perturbation(LONG, LONG, MarkovPolicy(np.zeros((30, 2), int))),
         lambda: theory.regret_bound(LONG, 0.5, 10),
     ],

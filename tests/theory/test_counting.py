@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from bqrl import envs
 from bqrl.errors import ArgumentError
-from bqrl.theory import mismatch_weights, weighted_counting
+from bqrl.theory import weighted_counting
 from bqrl.theory.counting import visits_before
+from bqrl.theory.perturbation import mismatch_weights
 
 
 @given(st.lists(st.integers(0, 5)))

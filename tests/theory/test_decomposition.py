@@ -32,7 +32,7 @@ def test_brackets_add_up_and_bound_the_regret():
         assert np.all(found.rest <= 1e-9)
         assert np.all(found.regret <= found.bound + 1e-9)
         gap = buffering_gap(mdp, tau, betas)
-        assert np.all(found.bound <= found.paper_bound(gap) + 1e-9)
+        assert np.all(found.bound <= 2 * gap + found.model + 1e-9)
         assert np.all(found.buffering <= gap + 1e-9)
 
 

@@ -13,18 +13,7 @@ MODULES = [module.name for module in pkgutil.iter_modules(theory.__path__)]
 OWN = [name for name in theory.__all__ if getattr(theory, name).__module__.startswith("bqrl.theory")]
 FUNCTIONS = [name for name in OWN if inspect.isfunction(getattr(theory, name))]
 RECORDS = [name for name in OWN if dataclasses.is_dataclass(getattr(theory, name))]
-SHARED = (
-    "tau",
-    "T",
-    "runs",
-    "curve",
-    "slope",
-    "factor",
-    "lower",
-    "upper",
-    "high",
-    "by_episode",
-)  # the line above says it
+SHARED = ("tau", "T", "lower", "upper", "by_episode")  # the line above says it
 
 
 def test_public_names_exist():

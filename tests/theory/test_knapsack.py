@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from oracles import achievable_laws, exact_objective
 
 from bqrl import evaluate, solve
-from bqrl.errors import ArgumentError
 from bqrl.mdp.policy import MarkovPolicy
-from bqrl.theory import count_subsets, knapsack_families, knapsack_instance, knapsack_law, support_growth
+from bqrl.theory import count_subsets, knapsack_instance, knapsack_law, support_growth
 
 weights = st.lists(st.integers(1, 12), min_size=1, max_size=9)
 
@@ -85,23 +84,7 @@ def test_growth_counts_what_it_says(w):
         assert growth.support[k] == len(law.sums) <= min(growth.histories[k], growth.lattice[k])
 
 
-def test_lattice_stays_small_exactly_where_weights_do():
-    data = {name: support_growth(w) for name, w in knapsack_families(14).items()}
-    assert data["all equal"].lattice[-1] == data["all equal"].support[-1] == 15
-    assert data["up to 10"].lattice[-1] < 150 < data["up to 10"].histories[-1] == 2**14
-    long = data["of 14 bits"]
-    assert long.support[-1] > 0.5 * 2**14  # nearly every history ends at a sum of its own
-    assert long.lattice[-1] > long.support[-1]
-
-
 def test_support_beyond_the_budget_is_left_open():
     growth = support_growth([2**k for k in range(12)], max_atoms=1000)
     assert growth.support[8] == 512
     assert growth.support[9:] == (None, None, None)
-
-
-def test_seeds_follow_the_convention_of_the_library():
-    assert knapsack_families(20, seed=3) == knapsack_families(20, seed=3)
-    assert knapsack_families(20, seed=None) != knapsack_families(20, seed=None)
-    with pytest.raises(ArgumentError, match="seed must be a whole number of at least 0, got -1"):
-        knapsack_families(20, seed=-1)

@@ -10,8 +10,8 @@ from oracles import LEVELS, achievable_laws, exact_quantile, random_mdp, small_m
 from bqrl import MDP, envs, evaluate, guarantee_curve
 from bqrl.errors import SizeError
 from bqrl.planners.frontier import frontier
-from bqrl.theory import attainable_shortfalls, optimal_margin, plateau, plateau_bounds
-from bqrl.theory.plateau import common_denominator
+from bqrl.theory import optimal_margin, plateau, plateau_bounds
+from bqrl.theory.plateau import attainable_shortfalls, common_denominator
 
 FLIP = MDP([[[0.5, 0.5], [0.9, 0.1]], [[0.5, 0.5], [0.2, 0.8]]], [[0.0, 1.0], [2.0, 0.0]], horizon=3)
 

@@ -5,7 +5,8 @@ import pytest
 from oracles import random_mdp
 
 from bqrl import MDP
-from bqrl.theory import TotalVariation, inside, total_variation, total_variation_consequence
+from bqrl.theory import TotalVariation, total_variation_consequence
+from bqrl.theory.total_variation import inside, total_variation
 
 
 def moved(mdp, rng, share):

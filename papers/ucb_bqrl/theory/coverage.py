@@ -6,6 +6,7 @@ throughout if it is at most 1, and the share of runs with a ratio of at most m i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from bqrl import theory
 from bqrl.learners.run import Run
 from bqrl.learners.ucb_bqrl import UCBBQRL
+from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.model import MDP
 from bqrl.results.charts import GREY, PALETTE, Curve
 from bqrl.results.words import listed, number, percent
@@ -45,7 +47,7 @@ def _run(own: CoverageSettings, context: base.Context) -> dict[str, Any]:
             for seed in context.watch.track(seeds, f"coverage: {head['label']}")
         ])  # fmt: skip
         held = ratios <= 1.0 + ROUNDING
-        found = theory.coverage(held, own.delta, own.confidence)
+        found = coverage(held, own.delta, own.confidence)
         cases.append({
             **head, "runs": own.runs, "held": held.sum(), "share": found.share, "low": found.low, "high": found.high,
             "promised": found.promised, "refuted": found.refuted, "enough": np.sort(ratios)[needed - 1],
@@ -73,6 +75,31 @@ def worst_ratio(mdp: MDP, tau: float, episodes: int, delta: float, seed: int, pa
     return float(worst)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Share of runs whose confidence sets contained the true kernel, with a confidence interval."""
+
+    share: float  # observed
+    low: float  # ends of the confidence interval for the true probability
+    high: float
+    promised: float  # 1 - delta
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the whole confidence interval lies below the stated probability."""
+        return self.high < self.promised
+
+
+def coverage(held: BoolArray, delta: float, confidence: float = 0.95) -> Coverage:
+    """The share of runs that `held`, with its exact binomial (Clopper-Pearson) interval, beside the stated 1 - delta."""
+    from scipy.stats import beta as beta_distribution  # slow to import, and used here only
+
+    n, k, tail = held.size, int(held.sum()), (1.0 - confidence) / 2.0
+    low = 0.0 if k == 0 else float(beta_distribution.ppf(tail, k, n - k + 1))
+    high = 1.0 if k == n else float(beta_distribution.ppf(1.0 - tail, k + 1, n - k))
+    return Coverage(share=k / n, low=low, high=high, promised=1.0 - delta)
+
+
 def _headline(found: base.Found) -> str:
     cases = found["tables"]["coverage"]
     worst, promised = min(cases, key=lambda case: case["share"]), percent(cases[0]["promised"])
@@ -92,7 +119,7 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
     curves, top = [], max(1.15, 1.05 * max(row["largest_ratio"] for row in runs))
     for name, rows in base.by_case(cases, runs):
         n, ratios = len(rows), sorted(row["largest_ratio"] for row in rows)
-        held = [theory.coverage(np.arange(n) < k, found["delta"], found["confidence"]) for k in (*range(n + 1), n)]
+        held = [coverage(np.arange(n) < k, found["delta"], found["confidence"]) for k in (*range(n + 1), n)]
         share, low, high = np.array([(one.share, one.low, one.high) for one in held]).T
         curves.append(Curve(name, np.array([0.0, *ratios, top]), share, low, high))
     colours = dict(zip((one.label for one in curves), PALETTE, strict=False)) | {"promised": GREY}

@@ -6,6 +6,7 @@ with the same best action and number use the same random numbers for every learn
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
@@ -105,7 +106,7 @@ def _measured(
         regrets.append([np.cumsum(record.gap(tau))[at - 1] for record in records])
     for j, n in enumerate(at.tolist()):
         mean, error = average(np.array(regrets)[:, :, j])
-        below, above = theory.hard_lower_bound(tau, rho, A, H, n), theory.bandit_upper_bound(rho, A, H, n)
+        below, above = theory.hard_lower_bound(tau, rho, A, H, n), bandit_upper_bound(rho, A, H, n)
         rows.append({
             "learner": one.label, "rho": rho, "episodes": n, "regret": mean, "error": error, "lower_bound": below.direct,
             "lower_rate": below.rate, "ucb1_upper_bound": above, "most": (H - 1.0) * n,
@@ -120,6 +121,30 @@ def average(regrets: FloatArray) -> tuple[float, float]:
     return float(regrets.mean()), error
 
 
+def bandit_upper_bound(rho: float, A: int, H: int, T: int) -> float:
+    """Regret bound of UCB1 on the first action of the hard family, logarithmic in T: Theorem 2 cannot hold for all T.
+
+    By Auer, Cesa-Bianchi and Fischer (2002), Theorem 1, an arm with gap 2 rho is chosen at most
+    8 log(T) / (2 rho)^2 + 1 + pi^2 / 3 times in expectation, at a cost of H - 1 each.
+    """
+    return (H - 1) * (A - 1) * (2.0 * math.log(T) / rho**2 + 1.0 + math.pi**2 / 3.0)
+
+
+def loglog_slope(x: FloatArray | IntArray, y: FloatArray, error: FloatArray | None = None) -> tuple[float, float]:
+    """The exponent with which y > 0 grows in x > 0, by least squares on logarithms, and its standard error.
+
+    With the standard errors of y, points are weighted by their relative precision, and the error of the exponent follows
+    from them; otherwise it follows from the scatter around the line, which needs three points.
+    """
+    u, v, weight = np.log(x), np.log(y), np.ones(len(x)) if error is None else (y / error) ** 2
+    centre = (weight @ u) / weight.sum()
+    scale = weight @ (u - centre) ** 2
+    slope = float(weight @ ((u - centre) * v) / scale)
+    level = (weight @ (v - slope * u)) / weight.sum()
+    spread = 1.0 if error is not None else float(np.sum((v - level - slope * u) ** 2)) / (len(x) - 2)
+    return slope, math.sqrt(spread / scale)
+
+
 def power_of_rho(points: Sequence[base.Found]) -> Exponent:
     """The exponent a of regret ~ (1 / rho)^a, from the points with positive regret.
 
@@ -131,8 +156,7 @@ def power_of_rho(points: Sequence[base.Found]) -> Exponent:
     if len(positive) < (2 if scattered else 3):
         return None, None
     x, y, error = np.array(positive).T
-    fit = theory.loglog_slope(x, y, error if scattered else None)
-    return fit.slope, fit.error
+    return loglog_slope(x, y, error if scattered else None)
 
 
 def growth_exponent(at: IntArray, curves: FloatArray, scale: float) -> Exponent:
@@ -147,7 +171,7 @@ def growth_exponent(at: IntArray, curves: FloatArray, scale: float) -> Exponent:
 
     def slope(some: FloatArray) -> float:
         mean = some.mean(axis=1).mean(axis=0)
-        return theory.loglog_slope(at[beyond], mean).slope if np.all(mean > 0.0) else np.nan
+        return loglog_slope(at[beyond], mean)[0] if np.all(mean > 0.0) else np.nan
 
     whole = slope(late)
     left_out = np.array([slope(np.delete(late, j, axis=1)) for j in range(n)])

@@ -11,6 +11,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from bqrl import theory
 from bqrl.results.charts import GREY, PALETTE
 from bqrl.study.settings import Count, Settings
@@ -26,7 +28,7 @@ class KnapsackSettings(Settings):
 
 def _run(own: KnapsackSettings, context: base.Context) -> dict[str, Any]:
     sizes, families = base.Rows(), base.Rows()
-    weights = theory.knapsack_families(own.weights, context.run_seed(5))
+    weights = knapsack_families(own.weights, context.run_seed(5))
     for name, w in context.watch.track([*weights.items()], "possible returns"):
         law, capacity = theory.knapsack_law(w, lattice=False), sum(w) // 2
         decisions: list[bool] = []
@@ -41,6 +43,13 @@ def _run(own: KnapsackSettings, context: base.Context) -> dict[str, Any]:
         sizes += base.rows_of({"weights": name}, **asdict(theory.support_growth(w)))
         families.append({"label": name, "weights": w, **numbers})
     return {"tables": {"knapsack": sizes}, "weights": own.weights, "families": families}
+
+
+def knapsack_families(n: int, seed: int) -> dict[str, list[int]]:
+    """Four families of n weights: equal, up to 10, up to 100, and of n bits."""
+    rng = np.random.default_rng(seed)
+    ranges = {"up to 10": (1, 11), "up to 100": (1, 101), f"of {n} bits": (2 ** (n - 1), 2**n)}
+    return {"all equal": [1] * n} | {name: rng.integers(*ends, n).tolist() for name, ends in ranges.items()}
 
 
 def _headline(found: base.Found) -> str:

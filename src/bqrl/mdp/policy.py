@@ -425,6 +425,9 @@ class QuantileLevelPolicy(Policy):
     may differ from the target policy on which it is based and fall short more often, but never so often that its
     quantile decreases.
 
+    Corrected: a level must lie in [0, 1], so q is clipped at 1. It is a martingale until the need is almost certainly
+    missed, and in general a supermartingale.
+
     Attributes
     ----------
     tau, margin : float

@@ -27,7 +27,7 @@ from bqrl.study.spec import Spec
 from bqrl.study.study import Study
 from bqrl.study.tables import file_name, level_name, policy_table, shown_states, study_tables
 from bqrl.study.workers import fingerprint
-from bqrl.theory import reward_spans
+from bqrl.theory.perturbation import reward_spans
 
 POINTS = 80  # episodes of a curve that are drawn
 FIGURES = "figures/"

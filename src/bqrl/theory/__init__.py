@@ -9,7 +9,6 @@ why.
     decomposition, counting, regret      Theorem 1 and Corollary 1
     hard                                 Theorem 2
     knapsack                             Theorem 3
-    levels                               the scalar quantile level as a martingale
 
 Parameters that many functions share:
 
@@ -26,56 +25,28 @@ Parameters that many functions share:
 
 from bqrl.planners.confidence import confidence_constant, radius
 from bqrl.theory.buffering import OneSidedGap, buffering_gap, one_sided_gap
-from bqrl.theory.containment import Coverage, coverage, weissman, weissman_radius
+from bqrl.theory.containment import weissman
 from bqrl.theory.counting import Counting, weighted_counting
 from bqrl.theory.decomposition import Decomposition, optimistic_decomposition
-from bqrl.theory.hard import (
-    LowerBound,
-    QuantileJumps,
-    Slope,
-    bandit_upper_bound,
-    hard_instance,
-    hard_lower_bound,
-    loglog_slope,
-    quantile_jumps,
-)
+from bqrl.theory.hard import LowerBound, hard_instance, hard_lower_bound
 from bqrl.theory.knapsack import (
     KnapsackLaw,
     SupportGrowth,
     count_subsets,
-    knapsack_families,
     knapsack_instance,
     knapsack_law,
     support_growth,
 )
-from bqrl.theory.levels import Drift, Levels, levels, martingale_drift
-from bqrl.theory.perturbation import (
-    Perturbation,
-    mismatch_weights,
-    return_law_perturbation,
-    reward_spans,
-    sharp_weights,
-)
-from bqrl.theory.plateau import (
-    PlateauBounds,
-    Shortfalls,
-    attainable_shortfalls,
-    optimal_margin,
-    plateau,
-    plateau_bounds,
-)
+from bqrl.theory.perturbation import Perturbation, return_law_perturbation
+from bqrl.theory.plateau import PlateauBounds, optimal_margin, plateau, plateau_bounds
 from bqrl.theory.regret import RegretBound, RegretBounds, regret_bound
 from bqrl.theory.schedule import buffer_horizon, buffering_sum
-from bqrl.theory.total_variation import TotalVariation, inside, total_variation, total_variation_consequence
+from bqrl.theory.total_variation import TotalVariation, total_variation_consequence
 
 __all__ = [
-    "Counting", "Coverage", "Decomposition", "Drift", "KnapsackLaw", "Levels", "LowerBound", "OneSidedGap",
-    "Perturbation", "PlateauBounds", "QuantileJumps", "RegretBound", "RegretBounds", "Shortfalls", "Slope",
-    "SupportGrowth", "TotalVariation", "attainable_shortfalls", "bandit_upper_bound", "buffer_horizon", "buffering_gap",
-    "buffering_sum", "confidence_constant", "count_subsets", "coverage", "hard_instance",
-    "hard_lower_bound", "inside", "knapsack_families", "knapsack_instance", "knapsack_law", "levels", "loglog_slope",
-    "martingale_drift", "mismatch_weights", "one_sided_gap", "optimal_margin", "optimistic_decomposition", "plateau",
-    "plateau_bounds", "quantile_jumps", "radius", "regret_bound", "return_law_perturbation", "reward_spans",
-    "sharp_weights", "support_growth", "total_variation", "total_variation_consequence", "weighted_counting", "weissman",
-    "weissman_radius",
+    "Counting", "Decomposition", "KnapsackLaw", "LowerBound", "OneSidedGap", "Perturbation", "PlateauBounds", "RegretBound",
+    "RegretBounds", "SupportGrowth", "TotalVariation", "buffer_horizon", "buffering_gap", "buffering_sum",
+    "confidence_constant", "count_subsets", "hard_instance", "hard_lower_bound", "knapsack_instance", "knapsack_law",
+    "one_sided_gap", "optimal_margin", "optimistic_decomposition", "plateau", "plateau_bounds", "radius", "regret_bound",
+    "return_law_perturbation", "support_growth", "total_variation_consequence", "weighted_counting", "weissman",
 ]  # fmt: skip

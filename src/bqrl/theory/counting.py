@@ -43,7 +43,7 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
         Actions played in each episode.
     S, A : see `bqrl.theory`
     weights : array_like of shape (H,), optional
-        Weights w_h; by default the paper's H - h - 1. `mismatch_weights` gives those of a problem.
+        Weights w_h; by default the paper's H - h - 1. Those of a problem are `return_law_perturbation(...).weights`.
 
     Returns
     -------

@@ -42,10 +42,6 @@ class Decomposition:
         """The one-sided bound on the regret of each episode: buffering plus model error."""
         return self.buffering + self.model
 
-    def paper_bound(self, gap: FloatArray | float) -> FloatArray:
-        """The bound of the lemma as printed, 2 Delta_beta plus model error; `gap` is Delta_beta, one or one per episode."""
-        return 2.0 * numbers(gap, "gap") + self.model
-
     @property
     def optimistic(self) -> BoolArray:
         """Whether optimism held, per episode; differences below the rounding error of the returns do not count."""

@@ -5,8 +5,7 @@ probability 1 - tau + rho if it is the distinguished action, and 1 - tau - rho o
 afterwards, and s1 pays 1 per stage. The return is 0 or H - 1, so the tau-quantile is H - 1 under the distinguished action and
 0 under every other action: a change of 2 rho in one probability moves the quantile from one end of its range to the other.
 
-Here rho lies in (0, min(tau, 1 - tau) / 8], and A and H are at least 2. `loglog_slope` measures the growth that the theorem
-predicts.
+Here rho lies in (0, min(tau, 1 - tau) / 8], and A and H are at least 2.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, numbers, whole, wrong
-from bqrl.mdp.arrays import FloatArray, read_only
+from bqrl.checks import number, whole, wrong
 from bqrl.mdp.model import MDP
 from bqrl.theory.inputs import as_level
 
@@ -68,8 +66,8 @@ def hard_lower_bound(tau: float, rho: float, A: int, H: int, T: int) -> LowerBou
     """Lower bound on the regret of every learner on the hard family: E Reg_tau(T) >= c H min(T, A / rho^2).
 
     Corrected: Theorem 2 states c1 (H / rho) sqrt(A T) for every T >= c0 A / rho^2 with rho fixed. Bandit algorithms have
-    logarithmic regret there (see `bandit_upper_bound`), so no constant c1 > 0 is valid for all T. The proof yields the same
-    order at T = A / rho^2; for larger T the bound is constant.
+    logarithmic regret there, so no constant c1 > 0 is valid for all T. The proof yields the same order at T = A / rho^2; for
+    larger T the bound is constant.
 
     Parameters
     ----------
@@ -114,66 +112,6 @@ def hard_lower_bound(tau: float, rho: float, A: int, H: int, T: int) -> LowerBou
     return LowerBound(direct=(H - 1) * wrong_choices, rate=rate, constant=constant, saturated_from=peak)
 
 
-def bandit_upper_bound(rho: float, A: int, H: int, T: int) -> float:
-    """Regret bound of UCB1, applied to the first action of the hard family; it is logarithmic in T.
-
-    It shows that the printed form of Theorem 2 cannot hold for all T.
-
-    Parameters
-    ----------
-    rho, A, H, T : see `hard_instance`
-        Here any rho in (0, 1) is accepted; the means of the arms differ by 2 rho.
-
-    Returns
-    -------
-    float
-        (H - 1)(A - 1)(8 log(T) / (2 rho)^2 + 1 + pi^2 / 3): by Auer, Cesa-Bianchi and Fischer (2002), Theorem 1, an arm
-        with gap 2 rho is chosen at most 8 log(T) / (2 rho)^2 + 1 + pi^2 / 3 times in expectation, at a cost of H - 1 each.
-
-    Examples
-    --------
-    >>> round(bandit_upper_bound(0.05, A=2, H=2, T=1000))
-    5530
-    """
-    rho = number(rho, "rho", 0.0, 1.0, "()")
-    A, H, T = whole(A, "A", 2), whole(H, "H", 2), whole(T, "T", 1)
-    return (H - 1) * (A - 1) * (2.0 * math.log(T) / rho**2 + 1.0 + math.pi**2 / 3.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QuantileJumps:
-    """Quantile functions of the hard family, each as (levels, values): Q is values[i] on (levels[i], levels[i + 1]].
-
-    At its jump a quantile function has the lower value (closed dot at 0, open dot at H - 1).
-    """
-
-    tau: float
-    best: tuple[FloatArray, FloatArray]  # distinguished action: levels (0, tau - rho, 1), values (0, H - 1)
-    other: tuple[FloatArray, FloatArray]  # every other action: levels (0, tau + rho, 1), values (0, H - 1)
-
-
-def quantile_jumps(tau: float, rho: float, H: int = 2) -> QuantileJumps:
-    """The quantile functions that the paper draws for the lower bound: where each action's quantile jumps around tau.
-
-    Parameters
-    ----------
-    tau, rho, H : see `hard_instance`
-
-    Returns
-    -------
-    QuantileJumps
-
-    Examples
-    --------
-    >>> quantile_jumps(0.5, 0.0625).best[0].tolist()
-    [0.0, 0.4375, 1.0]
-    """
-    tau, rho = _check_levels(tau, rho)
-    values = read_only(np.array([0.0, whole(H, "H", 2) - 1.0]))
-    best, other = (read_only(np.array([0.0, jump, 1.0])) for jump in (tau - rho, tau + rho))
-    return QuantileJumps(tau=tau, best=(best, values), other=(other, values))
-
-
 def _check_levels(tau: Any, rho: Any) -> tuple[float, float]:
     """Both levels as floats, rho in (0, min(tau, 1 - tau) / 8]."""
     tau, rho = as_level(tau), number(rho, "rho")
@@ -181,56 +119,3 @@ def _check_levels(tau: Any, rho: Any) -> tuple[float, float]:
     if not 0.0 < rho <= most * (1.0 + 1e-12):
         raise wrong("rho", rho, f"be in (0, min(tau, 1 - tau) / 8] = (0, {most:g}]", f"{rho:g}")
     return tau, rho
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slope:
-    """A power law y = factor * x^slope."""
-
-    slope: float
-    error: float  # standard error of the exponent
-    factor: float
-
-
-def loglog_slope(x: Any, y: Any, error: Any = None) -> Slope:
-    """The exponent with which y grows in x, by least squares on logarithms.
-
-    Parameters
-    ----------
-    x, y : array_like of shape (n,)
-        Positive numbers; at least three points, or two if `error` is given.
-    error : array_like of shape (n,), optional
-        Standard errors of y. Points are then weighted by their relative precision, and the standard error of the slope
-        follows from them; otherwise it follows from the scatter around the line.
-
-    Returns
-    -------
-    Slope
-
-    Examples
-    --------
-    >>> round(loglog_slope([1, 2, 4], [3, 12, 48]).slope, 9)
-    2.0
-    """
-    a, b = numbers(x, "x"), numbers(y, "y")
-    least = 3 if error is None else 2
-    if a.shape != b.shape or a.ndim != 1 or a.size < least:
-        raise wrong("x", x, f"have the length of y, at least {least}", f"shapes {a.shape} and {b.shape}")
-    for name, array, value in (("x", a, x), ("y", b, y)):
-        if not np.all(array > 0.0):
-            raise wrong(name, value, "be positive", f"{array.min():g}", remedy="leave out points without a logarithm")
-    if np.ptp(a) == 0.0:
-        raise wrong("x", x, "have two different values", f"{a[0]:g} only")
-    weight = np.ones(a.size)
-    if error is not None:
-        sigma = numbers(error, "error")
-        if sigma.shape != b.shape or not np.all(sigma > 0.0):
-            raise wrong("error", error, "have one positive standard error per point")
-        weight = (b / sigma) ** 2
-    u, v = np.log(a), np.log(b)
-    centre = (weight @ u) / weight.sum()
-    scale = weight @ (u - centre) ** 2
-    slope = float(weight @ ((u - centre) * v) / scale)
-    level = (weight @ (v - slope * u)) / weight.sum()
-    spread = 1.0 if error is not None else float(np.sum((v - level - slope * u) ** 2)) / (a.size - 2)
-    return Slope(slope=slope, error=math.sqrt(spread / scale), factor=math.exp(level))

@@ -25,7 +25,7 @@ from math import gcd
 
 import numpy as np
 
-from bqrl.checks import choice, random_seed, whole, wrong, wrong_type
+from bqrl.checks import choice, whole, wrong, wrong_type
 from bqrl.errors import SizeError
 from bqrl.mdp.model import MDP
 
@@ -220,31 +220,3 @@ def support_growth(weights: Sequence[int], max_atoms: int = MAX_ATOMS) -> Suppor
         support=tuple(support),
         lattice=tuple(total // step + 1 for total, step in zip(accumulate(w), accumulate(w, gcd), strict=True)),
     )
-
-
-def knapsack_families(n: int = 16, seed: int | None = 0) -> dict[str, list[int]]:
-    """Four families of n weights: equal, up to 10, up to 100, and of n bits.
-
-    Parameters
-    ----------
-    n, seed : int
-        Number of weights, and the seed of the random ones; None draws fresh entropy.
-
-    Returns
-    -------
-    dict
-        Weights by name of the family.
-
-    Examples
-    --------
-    >>> list(knapsack_families(8))
-    ['all equal', 'up to 10', 'up to 100', 'of 8 bits']
-    """
-    n = whole(n, "n", 1)
-    rng = np.random.default_rng(random_seed(seed))
-    return {
-        "all equal": [1] * n,
-        "up to 10": [int(x) for x in rng.integers(1, 11, n)],
-        "up to 100": [int(x) for x in rng.integers(1, 101, n)],
-        f"of {n} bits": [int(x) for x in rng.integers(2 ** (n - 1), 2**n, n)],
-    }

@@ -25,34 +25,12 @@ from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy
 from bqrl.planners.follow import play_shares
-from bqrl.planners.plan import check_mdp
 from bqrl.theory.inputs import exact_law, reachable_outcomes
 from bqrl.theory.total_variation import total_variation
 
 
-def reward_spans(mdp: MDP) -> FloatArray:
-    """Span of the rewards of every stage.
-
-    Parameters
-    ----------
-    mdp : see `bqrl.theory`; no grid is needed
-
-    Returns
-    -------
-    ndarray of shape (H,)
-        Largest minus smallest reward over the states that can be reached, discounted to stage 0.
-
-    Examples
-    --------
-    >>> import bqrl
-    >>> reward_spans(bqrl.MDP([[[1.0], [1.0]]], [[0, 3]], horizon=2)).tolist()
-    [3.0, 3.0]
-    """
-    return _spans(check_mdp(mdp))
-
-
-def _spans(*problems: MDP) -> FloatArray:
-    """The spans of the rewards of all problems together, shape (H,)."""
+def reward_spans(*problems: MDP) -> FloatArray:
+    """Largest minus smallest reward of every stage (H,), over the states that can be reached, discounted to stage 0."""
     rewards = [
         np.concatenate([mdp.stage(h).reward[reachable_outcomes(mdp, h)] for mdp in problems])
         for h in range(problems[0].H)
@@ -60,58 +38,21 @@ def _spans(*problems: MDP) -> FloatArray:
     return np.array([problems[0].discount ** h * np.ptp(reward) for h, reward in enumerate(rewards)])
 
 
-def mismatch_weights(mdp: MDP) -> FloatArray:
-    """Weights w_h of the perturbation lemma, from the spans of the stages.
-
-    Parameters
-    ----------
-    mdp : see `bqrl.theory`; no grid is needed
-
-    Returns
-    -------
-    ndarray of shape (H,)
-        Upper bounds on the difference of two returns whose episodes separate at stage h.
-
-    Examples
-    --------
-    >>> import bqrl
-    >>> mismatch_weights(bqrl.envs.make("AssetSelling", horizon=4)).tolist()
-    [3.0, 2.0, 1.0, 0.0]
-    """
-    return _weights(check_mdp(mdp))
-
-
-def _weights(*problems: MDP) -> FloatArray:
-    """The weights for episodes of several problems, shape (H,)."""
-    spans = _spans(*problems)
+def mismatch_weights(*problems: MDP) -> FloatArray:
+    """The weights w_h of the lemma (H,), from the spans of the stages, for episodes of any of the problems."""
+    spans = reward_spans(*problems)
     from_here = np.cumsum(spans[::-1])[::-1]
     return from_here - spans if all(mdp.row_reward is not None for mdp in problems) else from_here
 
 
 def sharp_weights(mdp: MDP) -> FloatArray:
-    """Smaller weights w_h, from the returns that can still follow each outcome.
+    """Weights w_h (H,) from the returns that can still follow each outcome; never larger than `mismatch_weights`.
 
     Two episodes that separate at a row of stage h continue from two outcomes of that row. Their returns therefore differ by
     at most the range, over the outcomes of the row, of r plus what can still be collected from s'. The weight w_h is the
     largest such range. In asset selling it is 1, because there is only one sale, while the spans of the stages add up to
     H - h - 1.
-
-    Parameters
-    ----------
-    mdp : see `bqrl.theory`; no grid is needed
-
-    Returns
-    -------
-    ndarray of shape (H,)
-        Weights that are never larger than `mismatch_weights(mdp)`.
-
-    Examples
-    --------
-    >>> import bqrl
-    >>> sharp_weights(bqrl.envs.make("AssetSelling", horizon=4)).tolist()
-    [1.0, 1.0, 1.0, 0.0]
     """
-    check_mdp(mdp)
     low, high, weights = np.zeros(mdp.S), np.zeros(mdp.S), np.zeros(mdp.H)
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
@@ -135,11 +76,6 @@ class Perturbation:
     distance: float  # W_1 between the two return laws
     weights: FloatArray  # (H,)  the weights w_h
     variation: FloatArray  # (H,)  expected TV at each stage, along the policy under the second kernel
-
-    @property
-    def ratio(self) -> float:
-        """Bound divided by distance; infinite if the two laws are equal."""
-        return self.bound / self.distance if self.distance > 0.0 else np.inf
 
 
 def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbation:
@@ -167,7 +103,7 @@ def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbatio
     apart = total_variation(mdp, other)
     if mdp.discount != other.discount or not np.array_equal(mdp.mu, other.mu):
         raise wrong("other", other, "have the start and the discount of mdp", repr(other))
-    weights = _weights(mdp, other)
+    weights = mismatch_weights(mdp, other)
     first, second = (exact_law(kernel, policy, "the W_1 distance") for kernel in (mdp, other))
     variation = np.einsum("hsa,hsa->h", play_shares(other, policy), apart)
     return Perturbation(

@@ -184,25 +184,10 @@ class Shortfalls:
 
 
 def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int | None = None) -> Shortfalls:
-    """Every P_pi(G < x) that a deterministic policy attains, or a sample of these numbers.
+    """Every P_pi(G < x) that a deterministic policy attains, within `max_values` numbers per stage.
 
-    Parameters
-    ----------
-    mdp, max_values : see `bqrl.theory` and `plateau`
-    keep : int, optional
-        Store at most this many numbers per (stage, state, need), the smallest and the largest among them; the limit
-        `max_values` does not apply then.
-
-    Returns
-    -------
-    Shortfalls
-
-    Examples
-    --------
-    >>> import bqrl
-    >>> coin = bqrl.MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 0.0)], horizon=1)
-    >>> [v.tolist() for v in attainable_shortfalls(coin).by_target]
-    [[0.0], [0.5]]
+    With `keep`, a sample: at most so many numbers per (stage, state, need), the smallest and the largest among them, whatever
+    `max_values` is.
     """
     columns = columns_of(mdp, "the set of shortfall probabilities")
     limit = whole(max_values, "max_values", 1)

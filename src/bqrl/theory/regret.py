@@ -39,7 +39,7 @@ from bqrl.theory.buffering import achievable, largest_gaps, one_sided_gap
 from bqrl.theory.inputs import as_level
 from bqrl.theory.perturbation import reward_spans, sharp_weights
 from bqrl.theory.plateau import PlateauBounds, plateau_bounds
-from bqrl.theory.schedule import LONGEST, Schedule, as_function, buffer_horizon, buffering_sum, is_list
+from bqrl.theory.schedule import Schedule, as_function, buffer_horizon, buffering_sum
 
 MAX_SUMMED_LAWS = 5_000  # number of laws up to which Delta_beta is summed exactly
 STATEMENTS = {"theorem 1": "_theorem", "corollary 1": "_corollary", "ours": "_ours"}  # and their buffering terms
@@ -135,28 +135,6 @@ class RegretBounds:
             probability=1.0 - 2.0 * self.delta,
             notes=(cost.note,),
         )
-
-    def informative_from(self, statement: str = "ours") -> int | float:
-        """The number of episodes from which the bound stays below the trivial T H r; inf if there is none.
-
-        Powers of two are tried up to 2^300; bisection then finds the last crossing.
-        """
-        if is_list(self.schedule):
-            rule = "be a function of the episode or a constant here"
-            raise wrong("schedule", self.schedule, rule, "a list, which is finite")
-        if self.gaps.ndim:
-            raise wrong("planner_gap", self.gaps, "be one number here", "a list, which is finite")
-        powers = int(math.log2(LONGEST))
-        idle = [k for k in range(powers) if not self(2**k, statement).informative]
-        if not idle:
-            return 1
-        if idle[-1] + 1 >= powers:
-            return math.inf
-        low, high = 2 ** idle[-1], 2 ** (idle[-1] + 1)
-        while high - low > max(1, low >> 40):
-            middle = (low + high) // 2
-            low, high = (low, middle) if self(middle, statement).informative else (middle, high)
-        return high
 
     @cached_property
     def _theorem(self) -> _BufferCost:

@@ -23,25 +23,7 @@ ROUNDING = 1e-12
 
 
 def total_variation(mdp: MDP, other: MDP) -> FloatArray:
-    """Total-variation distance between the rows of two kernels.
-
-    Parameters
-    ----------
-    mdp, other : MDP
-        Problems of the same size with the same actions and, where rewards depend on (s, a) only, the same rewards.
-
-    Returns
-    -------
-    ndarray of shape (H, S, A)
-        TV between the laws of the next state; between the laws of (s', reward) where rewards depend on the outcome.
-
-    Examples
-    --------
-    >>> import bqrl
-    >>> fair, biased = (bqrl.MDP([[[1 - p, p]], [[0, 1]]], [[0], [1]], horizon=1) for p in (0.5, 0.75))
-    >>> float(total_variation(fair, biased)[0, 0, 0])
-    0.25
-    """
+    """TV between the rows of two kernels (H, S, A): of the next state, or of (s', reward) where rewards depend on it."""
     check_mdp(mdp)
     if (mdp.H, mdp.S, mdp.A) != (check_mdp(other, "other").H, other.S, other.A):
         raise wrong("other", other, f"have the size of mdp, {mdp!r}", repr(other))
@@ -70,27 +52,7 @@ def _stage_distance(mdp: MDP, other: MDP, h: int) -> FloatArray:
 
 
 def inside(mdp: MDP, estimate: MDP, radius: Any) -> BoolArray:
-    """Which rows of `mdp` lie in the l1 balls around the rows of `estimate`.
-
-    Parameters
-    ----------
-    mdp, estimate : MDP
-        The kernel to test, and the kernel at the centre of the balls.
-    radius : float or array_like of shape (S, A) or (H, S, A)
-        l1 radii of the balls.
-
-    Returns
-    -------
-    ndarray of bool, shape (H, S, A)
-        True where the l1 distance is at most the radius, up to rounding.
-
-    Examples
-    --------
-    >>> import bqrl
-    >>> mdp = bqrl.envs.make("AssetSelling")
-    >>> bool(inside(mdp, mdp, 0.0).all())
-    True
-    """
+    """Which rows of `mdp` (H, S, A) lie in the l1 balls around the rows of `estimate`, up to rounding."""
     distance = 2.0 * total_variation(mdp, estimate)
     return np.asarray(distance <= check_radius(mdp, radius) + ROUNDING)
 
@@ -116,8 +78,8 @@ def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius
     ----------
     mdp, optimistic, estimate : MDP
         The true, the optimistic and the empirical kernel.
-    radius : see `inside`
-        The radii f(N) of the confidence set.
+    radius : float or array_like of shape (S, A) or (H, S, A)
+        The l1 radii f(N) of the confidence set.
 
     Returns
     -------

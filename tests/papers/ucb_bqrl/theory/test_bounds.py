@@ -1,4 +1,5 @@
 import json
+import math
 from itertools import pairwise
 
 import pytest
@@ -6,8 +7,12 @@ from helpers import colours_of
 from small_theory import SMALL, datasets, small_theory, theory_of, with_second_level
 
 from bqrl import theory
-from bqrl.papers.ucb_bqrl.theory.bounds import BOUNDS
+from bqrl.papers.ucb_bqrl.theory.bounds import BOUNDS, informative_from
+from bqrl.planners.confidence import power_buffer
 from bqrl.results.words import number
+from bqrl.theory import RegretBounds, hard_instance
+
+HARD = hard_instance(0.5, 0.05, 2, 3)
 
 
 @pytest.fixture
@@ -94,3 +99,21 @@ def test_bounds_that_are_never_informative_can_be_said(found):
     for row in found["tables"]["bounds"]:
         row["informative_from"] = None
     assert "1e90" in BOUNDS.headline(found)
+
+
+@pytest.mark.parametrize("statement", ["theorem 1", "corollary 1", "ours"])
+def test_informative_from_is_where_the_bound_crosses_the_trivial_one(statement):
+    bounds = RegretBounds(HARD, 0.5)
+    T = informative_from(bounds, statement)
+    assert not bounds(T - 1, statement).informative
+    for later in (T, T + 1, 3 * T, 10**3 * T, 10**9 * T):
+        assert bounds(later, statement).informative
+
+
+def test_fast_buffers_never_become_informative():
+    # T^a in the statistical term: a power of one half makes the bound linear, a smaller one does not.
+    half, tenth, log = (
+        RegretBounds(HARD, 0.5, schedule=beta) for beta in (power_buffer(0.5, 0.5), power_buffer(0.5, 0.1), None)
+    )
+    assert informative_from(half, "ours") == math.inf
+    assert informative_from(log, "ours") < math.inf > informative_from(tenth, "ours")

@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
+from scipy.stats import binom
 from small_theory import SMALL, datasets, small_theory, theory_of
 
 from bqrl import theory
 from bqrl.learners.run import Run
-from bqrl.papers.ucb_bqrl.theory.coverage import COVERAGE, worst_ratio
+from bqrl.papers.ucb_bqrl.theory.coverage import COVERAGE, coverage, worst_ratio
 from bqrl.papers.ucb_bqrl.theory.suite import run_theory
+from bqrl.theory.total_variation import inside
 
 
 @pytest.fixture
@@ -29,11 +31,20 @@ def test_the_largest_ratio_is_that_of_the_confidence_sets(key, pooled):
         width = theory.radius(visits, mdp.S, mdp.A, 30, mdp.H, 0.05, size)
         for scale in (1.0 - 1e-9, 1.0 + 1e-9):
             reach = np.where(visits > 0, ratio * scale * width, 2.0)
-            inside = theory.inside(truth, truth.with_probability(probability), reach).all()
-            tight, loose = (tight and inside, loose) if scale < 1.0 else (tight, loose and inside)
+            holds = inside(truth, truth.with_probability(probability), reach).all()
+            tight, loose = (tight and holds, loose) if scale < 1.0 else (tight, loose and holds)
         run.step()
     assert loose
     assert not tight
+
+
+def test_coverage_interval_is_the_exact_binomial_one():
+    found = coverage(np.array([True] * 8 + [False] * 2), 0.1)
+    assert found.share == 0.8
+    assert binom.cdf(8, 10, found.high) == pytest.approx(0.025)
+    assert binom.sf(7, 10, found.low) == pytest.approx(0.025)
+    assert coverage(np.zeros(2000, bool), 0.1).refuted
+    assert (coverage(np.ones(5, bool), 0.1).high, coverage(np.zeros(5, bool), 0.1).low) == (1.0, 0.0)
 
 
 def test_coverage_counts_the_runs_of_its_table(found):

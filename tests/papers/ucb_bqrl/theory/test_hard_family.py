@@ -6,10 +6,19 @@ from helpers import colours_of
 from small_theory import datasets, small_theory
 
 from bqrl.papers.ucb_bqrl.theory.experiment import RHO
-from bqrl.papers.ucb_bqrl.theory.hard_family import BOUNDS, HARD, average, growth_exponent, power_of_rho
+from bqrl.papers.ucb_bqrl.theory.hard_family import (
+    BOUNDS,
+    HARD,
+    average,
+    bandit_upper_bound,
+    growth_exponent,
+    loglog_slope,
+    power_of_rho,
+)
 from bqrl.results.charts import learner_colours
 from bqrl.results.words import number
 from bqrl.study.scores import Contender
+from bqrl.theory import hard_lower_bound
 
 
 @pytest.fixture
@@ -55,6 +64,27 @@ def test_the_mean_over_best_actions_has_the_error_of_strata():
     assert mean == 6.5
     assert error == pytest.approx(math.sqrt(2.0 / 2 + 8.0 / 2) / 2)
     assert average(np.array([[1.0], [2.0]])) == (1.5, 0.0)
+
+
+def test_printed_rate_is_refuted_by_ucb1():
+    # Theorem 2 as printed: c1 (H / rho) sqrt(A T) for every large T. Any c1 > 0 is overtaken by a logarithm.
+    A, H, rho = 3, 5, 0.05
+    for c1 in (1.0, 1e-3, 1e-6):
+        assert any(c1 * H / rho * (A * T) ** 0.5 > bandit_upper_bound(rho, A, H, T) for T in (10**10, 10**20, 10**24))
+    for T in (10**3, 10**9, 10**24):
+        assert hard_lower_bound(0.5, rho, A, H, T).direct <= bandit_upper_bound(rho, A, H, T)
+
+
+def test_slope_of_a_power_law_and_its_error():
+    x = np.array([1.0, 2.0, 4.0, 8.0])
+    assert loglog_slope(x, 3.0 * x**-2) == (pytest.approx(-2.0), pytest.approx(0.0, abs=1e-12))
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(400):
+        y = 3.0 * x**1.5 * np.exp(0.01 * rng.standard_normal(4))
+        slope, error = loglog_slope(x, y, error=0.01 * y)
+        hits += abs(slope - 1.5) <= 2.0 * error
+    assert 0.9 <= hits / 400 <= 0.99  # two standard errors: 95.4 %, off by 0.04 with probability below 1e-4
 
 
 def test_exponents_of_known_data():

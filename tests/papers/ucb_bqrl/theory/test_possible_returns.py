@@ -1,7 +1,8 @@
 import pytest
 from small_theory import datasets, small_theory
 
-from bqrl.papers.ucb_bqrl.theory.possible_returns import KNAPSACK
+from bqrl.papers.ucb_bqrl.theory.possible_returns import KNAPSACK, knapsack_families
+from bqrl.theory import support_growth
 
 
 @pytest.fixture
@@ -17,6 +18,15 @@ def test_supports_fit_histories_and_lattice_and_decisions_count(found):
         assert row["support"] <= min(row["histories"], row["lattice"])
     equal = [row["support"] for row in found["tables"]["knapsack"] if row["weights"] == "all equal"]
     assert equal == list(range(2, 10))
+
+
+def test_lattice_stays_small_exactly_where_weights_do():
+    data = {name: support_growth(w) for name, w in knapsack_families(14, 0).items()}
+    assert data["all equal"].lattice[-1] == data["all equal"].support[-1] == 15
+    assert data["up to 10"].lattice[-1] < 150 < data["up to 10"].histories[-1] == 2**14
+    long = data["of 14 bits"]
+    assert long.support[-1] > 0.5 * 2**14  # nearly every history ends at a sum of its own
+    assert long.lattice[-1] > long.support[-1]
 
 
 def test_histories_are_drawn_once_and_open_supports_left_out(found):
