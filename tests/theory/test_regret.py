@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,7 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import random_mdp, small_mdps
 
-from bqrl import MDP, envs
+from bqrl import MDP, envs, from_step
+from bqrl.learners.protocol import Task, blank_model
+from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.planners.confidence import constant_buffer, log_buffer, power_buffer
 from bqrl.theory import (
     RegretBounds,
@@ -82,8 +85,33 @@ def test_support_replaces_the_number_of_states():
     wide = envs.make("AssetSelling", offers=60)
     full, known = (regret_bound(wide, 0.5, 1000, support=k) for k in (None, 2))
     assert known.counting < 0.7 * full.counting
+    assert full == regret_bound(
+        wide, 0.5, 1000, support=60
+    )  # the next offers; the state after the sale is never among them
     single = MDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=2)
     assert math.isfinite(regret_bound(single, 0.5, 10).total)  # 2^1 - 2 = 0 takes no logarithm
+
+
+def shared_dice():
+    """Two actions read a law of four events differently: rows of two outcomes, but a law of four classes."""
+    noise = dict.fromkeys(range(4), 0.25)
+    return from_step(lambda s, a, e: (0, float(e // 2 if a else e % 2)), [0, 1], noise, horizon=3, start=0)
+
+
+@pytest.mark.parametrize(
+    "build", [*(partial(envs.make, name) for name in ("SafeOrRisky", "AssetSelling")), shared_dice]
+)
+def test_the_confidence_constant_is_that_of_the_learner(build):
+    # SafeOrRisky has one state and rows of two outcomes; it was bounded with the constant of one outcome.
+    mdp, T, delta = build(), 50, 0.05
+    task = Task(
+        structure=mdp.structure, model=blank_model(mdp), discount=mdp.discount, tau=0.5, episodes=T, delta=delta
+    )
+    learner = UCBBQRL(task, np.random.default_rng(0), c_conf="theory")
+    learner.counts.visits[...] = 10**6
+    C = 2.0 * learner.half_radius().max() * 1e3
+    bounds = RegretBounds(mdp, 0.5, delta=delta, schedule=0.25)
+    assert bounds(T).counting == pytest.approx(C / 0.25 * bounds.reach * math.sqrt(mdp.S * mdp.A * T))
 
 
 def test_a_constant_buffer_above_the_margin_costs_every_episode():

@@ -42,8 +42,7 @@ def _run(own: BoundsSettings, context: base.Context) -> dict[str, Any]:
     params = {**own.params, "delta": own.delta}
     for i, case in enumerate(own.cases):
         (mdp, head), named, tau = context.model(case), case.model_dump(), case.tau
-        support = int(np.diff(mdp.row_start).max())
-        proven = theory.RegretBounds(mdp, tau, delta=own.delta, support=support)
+        proven = theory.RegretBounds(mdp, tau, delta=own.delta)
         best, rho = solve(mdp, tau), theory.plateau_bounds(mdp, tau)
         context.watch.phase(f"bounds: {head['label']}, where each is informative")
         starts = {statement: float(informative_from(proven, statement)) for statement in STATEMENTS}
@@ -73,7 +72,7 @@ def _run(own: BoundsSettings, context: base.Context) -> dict[str, Any]:
             totals = {name.replace(" ", "_"): proven(T, name).total for name in STATEMENTS}
             lines.append({**named, "episodes": T, **totals, "trivial": T * mdp.H * proven.span})
         margin, plateau = theory.optimal_margin(mdp, tau), [rho.lower, rho.upper]
-        cases.append({**head, "support": support, "best": best.value, "margin": margin, "plateau": plateau})
+        cases.append({**head, "support": proven.support, "best": best.value, "margin": margin, "plateau": plateau})
     return {"tables": {"bounds": points, "bounds_lines": lines}, "delta": own.delta, "cases": cases}
 
 

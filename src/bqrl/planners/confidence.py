@@ -69,6 +69,15 @@ def confidence_constant(S: int, A: int, T: int, H: int, delta: float, support: A
     return float(c) if c.ndim == 0 else c
 
 
+def most_outcomes(mdp: MDP) -> int:
+    """The largest number of outcomes (s', reward) of a row, or of classes of events where rows share noise.
+
+    This is the largest `support` of a learner that knows which outcomes are possible. Random rewards can make it exceed S.
+    """
+    classes = [np.unique(first).size for first in mdp.noise.classes] if mdp.noise is not None else []
+    return max([int(np.diff(mdp.row_start).max()), *classes])
+
+
 def radius(
     visits: ArrayLike, S: int, A: int, T: int, H: int, delta: float, support: ArrayLike | None = None
 ) -> FloatArray:

@@ -7,16 +7,18 @@ With probability at least 1 - 2 delta, for a non-increasing schedule beta_t in (
     ours          Reg_tau(T) <= sum_t [x* - max_pi Q^{beta_t}(pi)] + sum_t g_t
                                 + (C / beta_{T-1}) 2 Lambda (sqrt(S A T) + sqrt(T log(1/delta) / 2))
 
-where C = c sqrt(log(2 S A T H / delta)) = max{2, sqrt(2 log(S A T H (2^S - 2) / delta))}; Lambda = sum_h w_h, at most
+where C = c sqrt(log(2 S A T H / delta)) = max{2, sqrt(2 log(S A T H (2^k - 2) / delta))}; Lambda = sum_h w_h, at most
 H^2 / 2, is the sum of the weights `sharp_weights` of the perturbation lemma; and g_t is the gap of the planner in episode t,
 that is, its optimistic value minus the buffered quantile of its policy under the kernel it chose.
 
-Corrected: c is not a universal constant. C grows like sqrt(1.39 S), so the rate contains another factor sqrt(S), which the
-terms here include. Because Q^beta <= Q, the first term is needed once, and for the optimal policy only; it vanishes when
-beta_t <= rho*, never later than with the paper's rho_tau. For adaptively collected data the confidence sets need a union
-over the number of visits instead of the episodes, with the same constant. If rewards depend on (s, a, s'), Lambda can be as
-large as H (H + 1) / 2, and H^2 is too small: the printed forms then use H (H + 1). For rewards of any range all terms scale
-with the largest reward span r of a stage; the probability does not change.
+Corrected: c is not a universal constant. C grows like sqrt(1.39 k), so the rate contains another factor sqrt(k), which the
+terms here include. The paper has k = S; here k is the largest number of outcomes of a row, as in the learner's balls: few
+of the S states may be possible, and random rewards can give a row more than S outcomes. Because Q^beta <= Q, the first term
+is needed once, and for the optimal policy only; it vanishes when beta_t <= rho*, never later than with the paper's rho_tau.
+For adaptively collected data the confidence sets need a union over the number of visits instead of the episodes, with the
+same constant. If rewards depend on (s, a, s'), Lambda can be as large as H (H + 1) / 2, and H^2 is too small: the printed
+forms then use H (H + 1). For rewards of any range all terms scale with the largest reward span r of a stage; the
+probability does not change.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from bqrl.checks import choice, number, numbers, whole, wrong
 from bqrl.errors import SizeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.planners.confidence import confidence_constant, log_term
+from bqrl.planners.confidence import confidence_constant, log_term, most_outcomes
 from bqrl.planners.plan import check_mdp
 from bqrl.theory.buffering import achievable, largest_gaps, one_sided_gap
 from bqrl.theory.inputs import as_level
@@ -88,8 +90,7 @@ class RegretBounds:
     planner_gap : float or array_like
         g_t, one number or one per episode.
     support : int, optional
-        Largest number k of successors of a row that the learner knows to be possible; 2^k - 2 then replaces 2^S - 2 in the
-        confidence constant.
+        Largest number k of outcomes of a row that the learner considers possible; by default that of `mdp`.
 
     Examples
     --------
@@ -105,7 +106,7 @@ class RegretBounds:
     ) -> None:  # fmt: skip
         self.mdp, self.tau = check_mdp(mdp), as_level(tau)
         self.delta, self.schedule = number(delta, "delta", 0.0, 1.0, "()"), schedule
-        self.support = mdp.S if support is None else whole(support, "support", 1)
+        self.support = most_outcomes(mdp) if support is None else whole(support, "support", 1)
         self.beta = as_function(schedule, self.tau)
         self.gaps = numbers(planner_gap, "planner_gap")
         if np.any(self.gaps < 0.0) or self.gaps.ndim > 1:
