@@ -23,7 +23,7 @@ def test_the_stub_imports_every_public_name_from_its_module():
     assert stub == {name: (module, name) for name, module in bqrl._HOME.items()} | modules
 
 
-@pytest.mark.parametrize("name", sorted(set(bqrl._HOME) - {"load_policy"}))  # which is deprecated
+@pytest.mark.parametrize("name", sorted(bqrl._HOME))
 def test_help_of_every_public_name_shows_an_example_and_describes_arguments_or_attributes(name):
     text = inspect.getdoc(getattr(bqrl, name)) or ""
     assert "Examples\n--------\n>>> " in text

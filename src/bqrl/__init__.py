@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 
 _MODULES = ("envs", "errors", "theory")
 _NAMES = {  # public names by module
-    "files": "load load_policy save",
+    "files": "load save",
     "laws.law": "Law",
     "learners.protocol": "Learner",
     "learners.record": "Record",

@@ -5,7 +5,7 @@
 from bqrl import envs as envs
 from bqrl import errors as errors
 from bqrl import theory as theory
-from bqrl.files import load as load, load_policy as load_policy, save as save
+from bqrl.files import load as load, save as save
 from bqrl.laws.law import Law as Law
 from bqrl.learners.protocol import Learner as Learner
 from bqrl.learners.record import Record as Record

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -106,24 +105,3 @@ def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
             shown(type(thing).__name__),
             remedy="save plan.policy of a plan",
         )
-
-
-def load_policy(path: str | Path) -> Policy:
-    """Deprecated: use `load`.
-
-    Parameters
-    ----------
-    path
-        A file that `save` wrote.
-
-    Returns
-    -------
-    Policy
-    """
-    warnings.warn("load_policy is deprecated; use bqrl.load", DeprecationWarning, stacklevel=2)
-    found = load(path)
-    if not isinstance(found, Policy):
-        raise FileFormatError(
-            f"{Path(path).name}: expected a policy, got {type(found).__name__}; use bqrl.load", file=str(path)
-        )
-    return found

@@ -4,8 +4,6 @@ import json
 import pytest
 from helpers import one_line
 
-from bqrl.results.result import Result, write
-
 SETTINGS = """
 [theory]
 name = "small"
@@ -85,15 +83,6 @@ def test_a_quick_run_does_not_replace_the_full_experiments(cli, settings, tmp_pa
     assert (code, out) == (2, "")
     assert one_line(err)
     assert "give another folder for a quick run" in err
-
-
-def test_experiments_of_an_earlier_version_are_left_out(cli, settings, tmp_path):
-    assert cli("theory", "--settings", settings, "--out", tmp_path / "t", "--only", "knapsack")[0] == 0
-    old = {"kind": "theory", "title": "old", "settings": {"quick": False}, "tables": {}, "charts": {}, "sentences": []}
-    result = Result(**old, details={"experiments": {"knapsack": {"families": []}}})
-    write(result, tmp_path / "t")
-    assert cli("theory", "--settings", settings, "--out", tmp_path / "t", "--only", "buffer")[0] == 0
-    assert list(written(tmp_path / "t")["details"]["experiments"]) == ["buffer"]
 
 
 @pytest.mark.parametrize("name", ["coverage_runs.csv", "coverage.vl.json", "coverage.png"])

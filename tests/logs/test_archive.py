@@ -60,15 +60,3 @@ def test_a_loaded_estimate_speaks_of_the_same_unit(tmp_path):
     estimate = fit({"episode": [0, 1], "state": [0, 0], "action": [0, 0], "reward": [2.0, 2.0]}, model=model)
     bqrl.save(estimate, tmp_path / "estimate.npz")
     assert "at least 2 EUR" in bqrl.load(tmp_path / "estimate.npz").solve(0.1).notes[0]
-
-
-def test_an_estimate_of_an_earlier_version_keeps_valid_radii():
-    """Its file has no arrays `seen` and `tries`; all possible outcomes are then taken as seen."""
-    mdp, log = simulated("random", 50)
-    estimate = study.fitted(mdp, log, "support known")
-    arrays = stored(estimate)
-    del arrays["seen"], arrays["tries"]
-    assert np.array_equal(fields(arrays)["tries"], estimate.tries)
-    older = fields(arrays)["balls"]
-    assert np.array_equal(older.seen, older.outcomes)
-    assert np.all(older.radii() >= estimate.radii)

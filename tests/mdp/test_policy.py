@@ -178,18 +178,6 @@ def test_bad_policies_get_one_line(call, message):
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_load_policy_warns_and_works(tmp_path):
-    MarkovPolicy([[0]]).save(tmp_path / "p.npz")
-    with pytest.warns(DeprecationWarning, match=r"use bqrl\.load"):
-        assert bqrl.load_policy(tmp_path / "p.npz").act(0, 0) == 0
-    MODEL.save(tmp_path / "model.npz")
-    with (
-        pytest.warns(DeprecationWarning, match="load"),
-        pytest.raises(FileFormatError, match="expected a policy, got MDP"),
-    ):
-        bqrl.load_policy(tmp_path / "model.npz")
-
-
 def test_forty_thousand_actions_do_not_overflow(tmp_path):
     mdp = bqrl.MDP([(0, a, 0, 1.0, float(a % 39_999 == 39_998)) for a in range(40_000)], horizon=2)
     for plan in (bqrl.solve(mdp, 0.5), bqrl.solve(mdp, 0.5, planner="expected")):

@@ -32,10 +32,7 @@ def arrays(value, seen, path, again):
     elif isinstance(value, (tuple, list)):
         parts = [(i, part, lambda i=i: again()[i]) for i, part in enumerate(value)]
     elif type(value).__module__.startswith("bqrl."):
-        names = {*dir(type(value)), *getattr(value, "__dict__", ())} - {
-            "margin",
-            "snap",
-        }  # a deprecated name; undefined on a set
+        names = {*dir(type(value)), *getattr(value, "__dict__", ())} - {"snap"}  # undefined on a set
         public = sorted(name for name in names if not name.startswith("_"))
         parts = [(name, getattr(value, name), lambda name=name: getattr(again(), name)) for name in public]
     else:
@@ -114,12 +111,6 @@ def test_the_margins_of_a_policy_are_distances_to_both_ends_of_its_atom(planner)
     assert solve(thirds, 0.4, planner=planner).policy_margin == pytest.approx((0.4 - 0.25, 0.75 - 0.4))
     assert solve(thirds, 0.4, beta=0.3, planner=planner).policy_margin == pytest.approx((0.4 - 0.25, 0.75 - 0.4))
     assert solve(thirds, 0.8, planner=planner).policy_margin == pytest.approx((0.8 - 0.75, 1.0 - 0.8))
-
-
-def test_the_old_name_of_the_policy_margin_warns():
-    plan = solve(MODEL, 0.1)
-    with pytest.warns(DeprecationWarning, match="policy_margin"):
-        assert plan.margin == plan.policy_margin
 
 
 def test_two_plans_side_by_side():

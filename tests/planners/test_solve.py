@@ -75,7 +75,6 @@ REFUSALS = [
     ("missing a word", lambda: solve(MODEL, 0.1, radius=0.1, attitude="robust", missing="x"), TypeError, "missing must be a number or an array of numbers, got 'x'"),
     ("missing of another shape", lambda: solve(MODEL, 0.1, radius=0.1, attitude="robust", missing=[[0.1]]), ValueError, "missing must have shape (10, 26, 2), got (1, 1)"),
     ("dominance a word", lambda: solve(MODEL, 0.1, planner="capped-frontier", dominance="yes"), TypeError, "dominance must be True or False, got 'yes'"),
-    ("exact a word", lambda: solve(MODEL, 0.1, 0.1, exact="x"), TypeError, "exact must be True, False or None, got 'x'"),
     ("a margin beyond the level", lambda: solve(MODEL, 0.1, secondary="mean", margin=0.2), ValueError, "margin must be a number in [0, 0.1), got 0.2"),
     ("greedy proven with a buffer", lambda: solve(MODEL, 0.1, 0.05, planner="greedy", randomized=False), ValueError, "planner must be 'target' with randomized=False, got 'greedy'"),
     ("unknown arithmetic", lambda: solve(MODEL, 0.1, arithmetic="decimal"), ValueError, "arithmetic must be one of"),
@@ -123,14 +122,6 @@ def test_missing_may_be_a_list():
     mdp = bqrl.MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 0.0)], horizon=1)
     ball = {"radius": 0.2, "attitude": "robust"}
     assert solve(mdp, 0.55, missing=[[[0.0]]], **ball).value == solve(mdp, 0.55, **ball).value
-
-
-def test_exact_is_deprecated_and_means_no_coin():
-    with pytest.warns(DeprecationWarning, match="randomized=False"):
-        old = solve(MODEL, 0.5, beta=0.05, exact=True)
-    assert old.value == solve(MODEL, 0.5, beta=0.05, randomized=False).value > solve(MODEL, 0.5, beta=0.05).value
-    with pytest.warns(DeprecationWarning, match="exact"), pytest.raises(ValueError, match="drop exact"):
-        solve(MODEL, 0.1, beta=0.1, randomized=True, exact=True)
 
 
 def test_an_unknown_option_is_named_as_a_field():

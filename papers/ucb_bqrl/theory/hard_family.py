@@ -208,8 +208,7 @@ def _charts(found: base.Found, _: str) -> dict[str, Any]:
         "hard": (size, by_rho, "inverse", f"1 / {RHO}", f"mean regret at T = A / {RHO}²"),
         "hard_growth": (long, found["tables"]["hard_growth"], "episodes", "episodes T", "mean regret"),
     }
-    colours = learner_colours(Contender(**one) for one in found.get("learners", ()))  # earlier versions stored none
-    colours |= dict(BOUNDS.values()) if colours else {}
+    colours = learner_colours(Contender(**one) for one in found["learners"]) | dict(BOUNDS.values())
     averaged = "mean over runs with each action the best one; band: one standard error."
     titles, charts = _titles(found), {}
     for stem, (head, rows, x, *axes) in parts.items():

@@ -95,8 +95,7 @@ def stored_experiments(folder: Path, quick: bool) -> dict[str, Found]:
         return {}
     if there.kind != "theory" or there.settings["quick"] != quick:
         return {}
-    experiments = there.details["experiments"].items()
-    return {name: one for name, one in experiments if "tables" in one}  # earlier versions stored no tables
+    return dict(there.details["experiments"])
 
 
 def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:

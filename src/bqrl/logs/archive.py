@@ -67,8 +67,6 @@ def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
         raise FileFormatError(message, column="bqrl_estimate")
     mdp = MDP.from_table(**read_stored({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays}))
     kinds_of = {"visits": "iu", "outcomes": "iu", "seen": "iu", "tries": "iu", "most": "fiu", "exact": "b"}
-    older = {"seen": arrays["outcomes"], "tries": arrays["visits"]}  # that all outcomes were seen is a valid bound
-    arrays = older | dict(arrays)
     per_row = {name: np.asarray(arrays[name]) for name in kinds_of}
     for name, kinds in kinds_of.items():
         found = per_row[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -114,12 +113,6 @@ class Plan(Charted):
         if self.beta == 0.0 and self.attitude == "nominal" and self.law_exact:
             return Margin(self.tau - self.law.shortfall(self.value), float(self.law.cdf(self.value)) - self.tau)
         return self.law.margin(self.tau)
-
-    @property
-    def margin(self) -> Margin:
-        """Old name of `policy_margin`."""
-        warnings.warn("Plan.margin is deprecated; use Plan.policy_margin", DeprecationWarning, stacklevel=2)
-        return self.policy_margin
 
     @property
     def mean(self) -> float:

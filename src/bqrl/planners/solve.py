@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -54,7 +53,6 @@ def solve(
     radius: Any = None,
     attitude: str | None = None,
     randomized: bool | None = None,
-    exact: bool | None = None,
     secondary: str | None = None,
     arithmetic: str = "float",
     **options: Any,
@@ -80,8 +78,6 @@ def solve(
         attains the upper bound. False: find the best deterministic policy and prove that it is the best. None: return
         the best deterministic policy found. At beta = 0 a deterministic policy is optimal: False has no effect, nor has
         True with the planner "target".
-    exact : bool, optional
-        Deprecated; use `randomized=False` in place of `exact=True`.
     secondary : str, optional
         "mean": among all optimal policies, the one with the best mean (beta = 0).
     arithmetic : str
@@ -113,7 +109,7 @@ def solve(
     if (radius is None) != (attitude is None):
         missing, present = ("attitude", "radius") if attitude is None else ("radius", "attitude")
         raise wrong(missing, None, f"be given with {present}", remedy="pass both, e.g. a radius of 0.1 and 'robust'")
-    randomized = _randomized(randomized, exact)
+    randomized = flag(randomized, "randomized", optional=True)
     variant = _variant(planner, beta, radius is not None, randomized, secondary, arithmetic)
     function = PLANNERS[planner] if variant is None else VARIANTS[variant]
     _check_options(mdp, function, planner if variant is None else f"{planner} with {variant}", options)
@@ -122,17 +118,6 @@ def solve(
     begun = time.perf_counter()
     plan = function(mdp, **taken, **options)
     return replace(plan, seconds=time.perf_counter() - begun, units=mdp.units)
-
-
-def _randomized(randomized: Any, exact: Any) -> bool | None:
-    """The option `randomized`, also if it is given in its deprecated form `exact`."""
-    chosen: bool | None = flag(randomized, "randomized", optional=True)
-    if flag(exact, "exact", optional=True) is None:
-        return chosen
-    warnings.warn("exact=True is deprecated; use randomized=False", DeprecationWarning, stacklevel=3)
-    if exact and chosen:
-        raise wrong("randomized", True, "be False with exact=True", "True", remedy="drop exact")
-    return False if exact else chosen
 
 
 def _variant(
@@ -162,7 +147,7 @@ def _check_options(mdp: MDP, function: Callable[..., Plan], planner: str, option
     defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "randomized"}
     for name, value in options.items():
         if name not in defaults:
-            others = [p for p in inspect.signature(solve).parameters if p not in ("options", "exact")]
+            others = [p for p in inspect.signature(solve).parameters if p != "options"]
             raise unknown_argument(f"planner {planner}", name, value, defaults, near=others)
         if value is None and defaults[name] is None:
             continue

@@ -149,8 +149,6 @@ def test_learners_have_their_colours_and_a_second_variant_one_of_its_own(found):
     assert colours_of(charts["hard_growth"].to_dict()) == expected | bounds
     del bounds["proven for UCB1"]
     assert colours_of(charts["hard"].to_dict()) == expected | bounds
-    earlier = {key: value for key, value in found.items() if key != "learners"}  # of a folder of an earlier version
-    assert set(colours_of(HARD.charts(earlier, "title")["hard"].to_dict())) == {"SARSA", "again", "UCB", *bounds}
 
 
 def test_regret_that_is_zero_has_no_place_on_a_logarithmic_axis(found, tables):
