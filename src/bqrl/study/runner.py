@@ -11,7 +11,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -227,7 +227,7 @@ class Engine:
         run, timing, waiting = self.used[name], None, self._waiting.pop(name)
         try:
             arrays, timing = call.result()
-        except (BrokenExecutor, CancelledError):
+        except CancelledError:
             raise LostWorkersError(self.workers.lost) from None
         except UnusableWorkerError as error:
             message = f"a worker cannot carry out runs: {error}; install the same packages there"

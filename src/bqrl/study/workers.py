@@ -45,7 +45,6 @@ ONE_THREAD = (
     "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
 MAX_DEATHS = 3  # of processes at the same call before it counts as failed
-MAX_DEATHS_IN_A_ROW = 9  # without any result before the whole work is given up
 CONNECT_SECONDS = 10  # to a cluster
 LOOK_SECONDS = 5.0  # between two counts of its workers
 
@@ -76,7 +75,7 @@ class Workers:
 
     size = 1  # how many calls proceed at a time
     capacity = 1  # how many calls may be submitted at a time
-    lost = "the workers were lost; finished runs are kept"  # what a broken or cancelled call means
+    lost = "the workers were lost; finished runs are kept"  # what a cancelled call means
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Submit one call."""
@@ -102,7 +101,6 @@ class Workers:
 class LocalWorkers(Workers):
     """Processes of this machine; all cores unless `size` is given. One thread waits for each of them."""
 
-    lost = f"{MAX_DEATHS_IN_A_ROW + 1} worker processes in a row died before they returned anything; finished runs are kept"
     _starting = threading.Lock()  # of all workers, because a start changes the environment for a moment
 
     def __init__(self, size: int | None = None) -> None:
@@ -111,30 +109,22 @@ class LocalWorkers(Workers):
         self.capacity = 2 * self.size  # the processes proceed while the caller stores results
         self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
         self._pools: dict[int, tuple[ProcessPoolExecutor, Any]] = {}  # by thread: one process, and its counter
-        self._notes: list[str] = []
-        self._deaths_in_a_row = 0  # since the last result
         self._closed = False
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Submit one call; its future is broken if processes only die."""
+        """Submit one call; it has failed if its process died three times."""
         return self._threads.submit(self._call, function, *arguments)
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Carry out a call in the process of this thread, and again in a new one if that dies."""
         sent = cloudpickle.dumps((function, arguments))
-        for attempt in range(MAX_DEATHS):
-            if attempt:
-                self._notes.append("a worker process died; its run is repeated")
+        for _ in range(MAX_DEATHS):
             try:
                 answer = self._process().submit(carry_out, fingerprint(), sent).result()
             except BrokenExecutor:
                 self._pools.pop(threading.get_ident(), None)
-                self._deaths_in_a_row += 1
-                if self._deaths_in_a_row > MAX_DEATHS_IN_A_ROW:
-                    raise
-                continue
-            self._deaths_in_a_row = 0
-            return received(*answer)
+            else:
+                return received(*answer)
         raise ChildProcessError(f"its worker process died {MAX_DEATHS} times")
 
     def _process(self) -> ProcessPoolExecutor:
@@ -152,11 +142,6 @@ class LocalWorkers(Workers):
                 with _changed(environment, dict.fromkeys(ONE_THREAD, "1")), _changed(main, hidden):
                     self._pools[key][0].submit(int)  # starts the process, which inherits the environment
             return self._pools[key][0]
-
-    def notes(self) -> list[str]:
-        """Processes that died since the last call."""
-        self._notes, said = [], self._notes
-        return said
 
     def played(self) -> int:
         """Episodes that the processes have counted."""
