@@ -42,13 +42,14 @@ def test_an_archive_is_measured_before_it_is_unpacked(tmp_path, monkeypatch):
         read_arrays(path)
 
 
-def test_a_header_that_disagrees_with_the_directory_is_refused():
+@pytest.mark.parametrize(("shape", "content"), [((10**13,), b""), ((2,), b"8 bytes."), ((1,), b"8 bytes." * 2)])
+def test_a_header_that_disagrees_with_the_content_is_refused(shape, content):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         header = io.BytesIO()
-        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)})
-        archive.writestr("mu.npy", header.getvalue())
-    with pytest.raises(FileFormatError, match="its header states 80000000000000 bytes, the archive holds 0"):
+        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+        archive.writestr("mu.npy", header.getvalue() + content)
+    with pytest.raises(FileFormatError, match="expected the array 'mu' in a readable form, got damaged bytes"):
         unpack(file.getvalue())
 
 
@@ -131,14 +132,3 @@ def test_names_in_bytes_are_text(tmp_path):
     names = np.array(["caf\u00e9".encode(), b"b"])
     np.savez(tmp_path / "m.npz", transitions=P, rewards=R, horizon=2, state_names=names)
     assert load(tmp_path / "m.npz").state_names == ("caf\u00e9", "b")
-
-
-def test_a_damaged_directory_does_not_hide_arrays(tmp_path):
-    """One wrong length in the zip directory swallowed the entries after it, and the model lost its names."""
-    path = tmp_path / "m.npz"
-    bqrl.save(MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, state_names=["a"], action_names=["x"], units="EUR"), path)
-    content = bytearray(path.read_bytes())
-    content[content.rindex(b"state_names.npy") - 46 + 32] = 255  # the length of its comment
-    path.write_bytes(content)
-    with pytest.raises(FileFormatError, match="expected the archive in a readable form, got damaged bytes"):
-        load(path)
