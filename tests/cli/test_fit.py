@@ -83,7 +83,7 @@ def test_the_unit_and_the_name_of_a_stage(cli, log):
     limits = out.partition(" QALY, the lowest that is not promised.\n")[2].splitlines()
     assert limits[0].split()[:4] == ["week", "state", "action", "visits"]
     assert {line.split()[0] for line in limits[2 : limits.index("")]} == {"1", "2"}
-    assert_refused(cli("fit", log, "--tau", 0.1, *options[:-1], "action"), "stage_name must not be a column")
+    assert_refused(cli("fit", log, "--tau", 0.1, *options[:-1], "action"), "--stage-name must not be a column")
 
 
 KNOWN = ("--columns", "state=condition", "--reward-range", "0,1")
@@ -94,24 +94,24 @@ KNOWN = ("--columns", "state=condition", "--reward-range", "0,1")
     [
         (
             (),
-            "expected a column state, got episode, stage, condition, action, reward; map state to a header with columns (--",
+            "expected a column state, got episode, stage, condition, action, reward; map state to a header with --columns",
         ),
         (("--columns", "state"), "--columns must hold ROLE=HEADER"),
-        (("--columns", "state=condition"), "give it, or declare support or reward_by (--reward-range)"),
+        (("--columns", "state=condition"), "give it, or declare support or reward_by"),
         (
             ("--columns", "state=condition", "--reward-range", "0"),
-            "e.g. (0, 1), got 0 (--reward-range)",
+            "e.g. (0, 1), got 0",
         ),
         (("--columns", "state=condition", "--reward-range", "0,1", "--horizon", "1"), "line 3, column 'stage'"),
         (
             (*KNOWN, "--horizon", "1"),
-            "expected at most 1 steps per episode, got 2; raise horizon or cut every episode (--horizon)",
+            "expected at most 1 steps per episode, got 2; raise --horizon or cut every episode",
         ),
-        ((*KNOWN[:2], "--reward-range", "1,0"), "must be a number of at least 1, got 0 (--reward-range)"),
-        ((*KNOWN[:2], "--reward-range", "a,1"), "must be two numbers, e.g. (0, 1), got 'a,1' (--reward-range)"),
-        ((*KNOWN[:2], "--reward-range", "0,0.5"), "as reward_range says, got 1; widen it (--reward-range)"),
-        ((*KNOWN, "--reward-by", "state-action"), "got 1; drop reward_by (--reward-by)"),
-        ((*KNOWN, "--tau", "1"), "tau must be a number in (0, 1), got 1 (--tau)"),
+        ((*KNOWN[:2], "--reward-range", "1,0"), "must be a number of at least 1, got 0"),
+        ((*KNOWN[:2], "--reward-range", "a,1"), "must be two numbers, e.g. (0, 1), got 'a,1'"),
+        ((*KNOWN[:2], "--reward-range", "0,0.5"), "as --reward-range says, got 1; widen it"),
+        ((*KNOWN, "--reward-by", "state-action"), "got 1; drop --reward-by"),
+        ((*KNOWN, "--tau", "1"), "--tau must be a number in (0, 1), got 1"),
     ],
 )
 def test_bad_input_is_one_line(cli, log, options, words):
@@ -155,13 +155,13 @@ def test_the_sentences_do_not_speak_python(cli, log, tmp_path):
     code, out, _ = cli("fit", tmp_path / "short.csv", "--tau", 0.1, "--reward-by", "state-action")
     assert code == 0
     out = " ".join(out.split())
-    assert "No promise is possible at level 0.1 with these 30 episodes; declare reward_range (--reward-range)" in out
+    assert "No promise is possible at level 0.1 with these 30 episodes; declare reward_range" in out
     assert "Without the declaration reward_by this log cannot be fitted: it requires reward_range." in out
     assert not re.search(r"\w\(|None|\w=", out)
 
 
 def test_the_level_is_checked_before_the_log_is_read(cli):
-    assert_refused(cli("fit", "absent.csv", "--tau", "nan"), "tau must be a number in (0, 1), got nan (--tau)")
+    assert_refused(cli("fit", "absent.csv", "--tau", "nan"), "--tau must be a number in (0, 1), got nan")
 
 
 def test_the_start_may_be_a_law(cli, tmp_path):

@@ -224,8 +224,5 @@ def test_the_column_of_stages_cannot_have_the_name_of_another_column(cli, tmp_pa
     with pytest.raises(ValueError, match="stage must not be the name of another column, got 'state'"):
         decision_rows(bqrl.solve(mdp, 0.1).policy, mdp, stage="state")
     done = cli("solve", "AssetSelling", "--tau", "0.1", "--stage-name", "action", "--out", tmp_path / "o")
-    assert (
-        "stage_name must not be a column of the policy's table, got 'action'; choose another word (--stage-name)"
-        in str(done)
-    )
+    assert "--stage-name must not be a column of the policy's table, got 'action'; choose another word" in str(done)
     assert not (tmp_path / "o").exists()

@@ -109,7 +109,7 @@ def run(arguments: list[str]) -> int:
 
 
 def message_of(fault: Any, command: str = "") -> str:
-    """The error's message, with the option of the command that the argument named by the error belongs to."""
+    """The error's message; the argument that it names is spelled as the option of the command."""
     if hasattr(fault, "format_message"):  # typer's own usage error; its words leave out the value that was given
         wrong = next(iter(getattr(fault.__cause__, "errors", list)()), None)
         if wrong is None:
@@ -124,6 +124,8 @@ def message_of(fault: Any, command: str = "") -> str:
     message, name = str(fault) or type(fault).__name__, str(getattr(fault, "name", "")).partition("[")[0]
     params = LazyCommands().get_command(None, command).params if command in COMMANDS else ()
     option = {one.name: max(one.opts, key=len) for one in params}.get(RENAMED.get(name, name), "")
+    if option.startswith("-"):
+        message = re.sub(rf"(?<![\w'-]){re.escape(name)}(?![\w'-]|\.\w)", option, message)
     if option == "--start" and ":" in str(getattr(fault, "value", "")):
         message += " (a law: --start Well=0.8,Sick=0.2)"
-    return f"{message} ({option})" if option.startswith("-") and option not in message else message
+    return message

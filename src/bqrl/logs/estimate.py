@@ -218,9 +218,9 @@ class Estimate(StoredEstimate, Charted):
         `amount` adds a unit to a number, by default that of the model; `stage` is what a stage is called.
         """
         if value == -math.inf:
-            remedy = "; declare reward_range (--reward-range), which bounds unseen outcomes" if self._has_misses else ""
+            remedy = "; declare reward_range, which bounds unseen outcomes" if self._has_misses else ""
             if self.start_error() >= tau:
-                remedy = "; declare start (--start), as the law of the first state is not known well enough"
+                remedy = "; declare start, as the law of the first state is not known well enough"
             return f"No promise is possible at level {tau:g} with these {self.episodes} episodes{remedy}."
         promised = number(value, direction=-1)
         least = f"{promised} {self.mdp.units or ''}".rstrip() if amount is None else amount(promised)
