@@ -113,7 +113,7 @@ def test_the_report_shows_the_experiments(cli, settings, tmp_path):
     ("arguments", "phrase"),
     [
         (("--only", "covrage"), "did you mean 'coverage'?"),
-        (("--only", "hard"), "experiment must be one of 'coverage', 'buffer', 'knapsack', got 'hard'"),
+        (("--only", "hard"), "--only must be one of 'coverage', 'buffer', 'knapsack', got 'hard'"),
         (("--settings", "nowhere.toml"), "there is no settings file nowhere.toml"),
     ],
 )
