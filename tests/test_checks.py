@@ -112,7 +112,20 @@ def test_long_values_are_shown_on_one_short_line():
 
 
 @pytest.mark.parametrize(
-    "value", [True, [True, False], np.array([0.1, True], dtype=object), [[0.1], [0.2, 0.3]], "0.1", [None], 1j]
+    "value",
+    [
+        True,
+        [True, False],
+        np.array([0.1, True], dtype=object),
+        [[0.1], [0.2, 0.3]],
+        "0.1",
+        ["0.1"],
+        [None],
+        object(),
+        {"a": 1},
+        1j,
+        10**400,
+    ],
 )
 def test_other_types_are_no_arrays_of_numbers(value):
     with pytest.raises(ArgumentTypeError, match="radius must be a number or an array of numbers"):

@@ -47,14 +47,6 @@ def test_import_registers_the_environments_once():
 
 def test_lazy_table_and_public_names_agree():
     assert {*bqrl._HOME, *bqrl._MODULES} == set(bqrl.__all__)
-    assert set(bqrl.__all__) <= set(dir(bqrl))
-
-
-@pytest.mark.parametrize("name", bqrl.__all__)
-def test_public_name_exists(name):
-    home = f"bqrl.{name}" if name in bqrl._MODULES else bqrl._HOME[name]
-    module = importlib.import_module(home)
-    assert getattr(bqrl, name) is (module if name in bqrl._MODULES else getattr(module, name))
 
 
 def test_unknown_name_is_an_attribute_error():
@@ -68,10 +60,6 @@ def test_lock_pins_every_dependency():
     named = {canonical(r) for group in (PROJECT["dependencies"], *EXTRAS.values()) for r in group}
     missing = named - {line.split("==")[0] for line in lines} - {"bqrl"}
     assert not missing, f"run `make lock`: {missing}"
-
-
-def test_all_is_plots_cluster_and_tensorboard():
-    assert EXTRAS["all"] == ["bqrl[plots,cluster,tensorboard]"]
 
 
 def test_every_module_has_its_test_file():

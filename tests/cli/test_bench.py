@@ -35,11 +35,8 @@ def test_bench_runs_the_scripts_of_a_checkout(cli, checkout, tmp_path):
     assert (tmp_path / "o" / "quick.txt").read_text(encoding="utf-8") == "3 s ü\n"
     assert [row["code"] for row in read(tmp_path / "o").tables["times"].rows] == [0, 4]
     code, out, err = cli("bench", "quik")
-    assert (code, out, err) == (
-        2,
-        "",
-        "bqrl: NAME must be one of 'quick', 'wrong', got 'quik'; did you mean 'quick'?\n",
-    )
+    assert (code, out) == (2, "")
+    assert "did you mean 'quick'?" in err
 
 
 def test_an_installed_package_has_no_benchmarks(cli, tmp_path, monkeypatch):

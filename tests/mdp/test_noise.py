@@ -2,7 +2,6 @@
 """Shared noise: images of laws, what rows reveal, and draws of events, against brute force."""
 
 import copy
-import doctest
 import math
 import pickle
 from dataclasses import replace
@@ -222,10 +221,6 @@ def test_whole_numbers_have_one_name():
         lambda s, a, e: (0, float(e)), ["go"], {0: 0.25, 1.0: 0.25, 2.5: 0.25, np.float64(4): 0.25}, 1, 0
     )
     assert mdp.noise.event_names == (("0", "1", "2.5", "4"),)
-
-
-def test_doctests():
-    assert doctest.testmod(bqrl.mdp.noise).failed == 0
 
 
 # -- laws of events as callers give them -------------------------------------------------------------------------------

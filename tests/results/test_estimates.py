@@ -129,9 +129,8 @@ def test_a_promise_on_a_rounded_grid_says_so(beta):
 
 def test_gains_in_words():
     gain = {"declaration": "support", "without": -np.inf, "value": 16.0, "note": ""}
-    assert gain_sentence(gain) == "The promise is 16 with the declaration support and none without it."
-    unknown = gain_sentence(gain | {"without": None, "note": "x"})
-    assert unknown == "Without the declaration support this log cannot be fitted: x."
+    assert " is 16 with the declaration support and none without" in gain_sentence(gain)
+    assert " cannot be fitted: x" in gain_sentence(gain | {"without": None, "note": "x"})
 
 
 def test_the_chart_of_promises_leaves_out_what_is_not_finite():

@@ -165,8 +165,8 @@ def test_what_was_found_is_said_once_and_the_charts_show_it(found, document):
     assert f"-quantile of the final policies of {max(ends, key=ends.get)} " in document["meaning"]
     assert "smallest mean cumulative gap" in document["meaning"]
     promises, gaps = (" ".join(one.to_dict()["title"]["text"]) for one in learning_charts(found, document).values())
-    assert promises == "What the current policies promise"
-    assert gaps == "What learning costs: the gap to the exact optimum, summed over the episodes"
+    assert promises not in document["meaning"]
+    assert gaps not in document["meaning"]
 
 
 def test_equal_runs_deviate_by_exactly_zero():

@@ -80,8 +80,8 @@ def test_a_band_over_few_seeds_is_not_called_a_confidence_band():
         low, high = bootstrap_band(chance.normal(size=(seeds, 4000)))
         assert (np.mean((low <= 0.0) & (high >= 0.0)) > 0.91) == at_least
         assert band_name(seeds).startswith("95 % confidence band of the mean, ") == at_least
-    few = "percentile bootstrap over 9 seeds, narrower than a 95 % confidence band because the seeds are few"
-    assert (band_name(1), band_name(9)) == ("one seed, so no band", few)
+    assert "no band" in band_name(1)
+    assert "narrower than a 95 % confidence band" in band_name(9)
     assert band_name(10) == "95 % confidence band of the mean, percentile bootstrap over 10 seeds"
 
 

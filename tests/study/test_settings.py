@@ -45,10 +45,13 @@ def test_quick_replaces_settings_and_says_so(study_file):
 def test_every_mistake_is_listed_with_its_place_and_value():
     with pytest.raises(ValueError) as error:  # noqa: PT011
         settings_of({"inner": {"number": 0, "wrod": 1}, "many": {"a": {"number": "x"}}}, Outer)
-    assert str(error.value) == (
-        "inner.number: Input should be greater than or equal to 1, got 0; inner.wrod is not a setting; did you mean 'word'?;"
-        " many.a.number: Input should be a valid integer, got 'x'"
-    )
+    number, wrod, many = str(error.value).replace("; did", " did").split("; ")
+    assert number.startswith("inner.number: ")
+    assert number.endswith(", got 0")
+    assert wrod.startswith("inner.wrod ")
+    assert "'word'" in wrod
+    assert many.startswith("many.a.number: ")
+    assert many.endswith(", got 'x'")
     with pytest.raises(ValueError, match=r"^inner: Input should be an object, got 3$"):
         settings_of({"inner": 3}, Outer)
     with pytest.raises(ValueError, match=r"^inner.word: must be one line of text without control .*, got 'a.nb'$"):
