@@ -49,12 +49,6 @@ def test_no_object_loses_its_slots():
     assert not hasattr(law, "__dict__")
 
 
-def test_help_says_what_a_chart_shows_and_what_it_takes():
-    assert "guarantee curve if the planner made one" in bqrl.Plan.chart.__doc__
-    assert "measure" in bqrl.Experiment.chart.__annotations__
-    assert "tau" in bqrl.Estimate.chart.__annotations__
-
-
 def test_models_and_plans_do_not_load_the_code_that_shows_them():
     code = (
         "import bqrl, sys; bqrl.solve(bqrl.envs.make('Bandit'), 0.1); "

@@ -330,10 +330,6 @@ def test_an_environment_without_a_kernel_has_returns_only(cli, tmp_path):
     assert "--start needs a model" in err
 
 
-def test_help_names_the_problems_that_can_be_learned(cli):
-    assert "FrozenLake-v1" in cli("learn", "--help")[1]
-
-
 @pytest.mark.parametrize("where", ["bqrl.study.runner.execute", "bqrl.results.learning.learning_result"])
 def test_an_interrupted_run_says_that_finished_ones_are_kept(cli, tiny, tmp_path, monkeypatch, where):
     def stop(*_):

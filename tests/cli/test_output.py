@@ -39,13 +39,6 @@ def test_a_narrow_terminal_gets_one_line_per_number(cli, monkeypatch):
     assert "0.708333" in out
 
 
-@pytest.mark.parametrize("command", ["reproduce", "theory"])
-def test_help_says_where_a_study_is_written_without_out(cli, command):
-    said = " ".join(cli(command, "--help")[1].replace("│", " ").split())
-    assert "by default results/NAME" in said
-    assert "results/NAME_quick" in said
-
-
 LONG = "a " + "problem with a long name " * 8
 
 

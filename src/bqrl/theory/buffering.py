@@ -31,7 +31,7 @@ from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, ex
 
 
 def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) -> Any:
-    """Delta_beta: the largest loss that a buffer causes to any deterministic policy.
+    """Delta_beta (lemma on the vanishing buffering gap): the largest loss that a buffer causes to a deterministic policy.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class OneSidedGap:
 
 
 def one_sided_gap(mdp: MDP, tau: float, betas: Any = None) -> OneSidedGap:
-    """What a buffer costs the best policy, bracketed for every buffer.
+    """What a buffer costs the best policy (the term that replaces 2 Delta_beta of Theorem 1), bracketed for every buffer.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ class Counting:
 
 
 def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = None) -> Counting:
-    """The sum of w_h / sqrt(max{1, N}) along a run, and its bound.
+    """The sum of w_h / sqrt(max{1, N}) along a run, and its bound (weighted stage-wise counting bound).
 
     The lemma requires separate counts per stage: counts pooled over the stages also grow within an episode.
 

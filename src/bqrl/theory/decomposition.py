@@ -49,7 +49,7 @@ class Decomposition:
 
 
 def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, tau: float, betas: Any) -> Decomposition:
-    """The four brackets of every episode of a run.
+    """The four brackets of every episode of a run (buffered optimistic decomposition).
 
     Parameters
     ----------

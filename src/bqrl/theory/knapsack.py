@@ -35,7 +35,7 @@ Decision = Callable[[Fraction, Fraction, Fraction], bool]  # (tau, beta, c) -> Q
 
 
 def knapsack_instance(weights: Sequence[int]) -> MDP:
-    """The two-state, one-action problem of the hardness proof: H = n + 1, and state 1 pays w_h / W at stage h.
+    """The two-state, one-action problem in the proof of Theorem 3: H = n + 1, and state 1 pays w_h / W at stage h.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class KnapsackLaw:
 
 
 def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int = MAX_ATOMS) -> KnapsackLaw:
-    """The exact law of the packed weight.
+    """The exact law of the packed weight in the proof of Theorem 3.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class SupportGrowth:
 
 
 def support_growth(weights: Sequence[int], max_atoms: int = MAX_ATOMS) -> SupportGrowth:
-    """Atoms of the return law and points of the lattice as the weights are added one by one.
+    """Atoms of the law and points of the lattice as weights are added (remark on representation size and hardness).
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class Perturbation:
 
 
 def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbation:
-    """The lemma's bound on W_1 between the return laws of `policy` in two problems, and the distance itself.
+    """Return-law perturbation for a fixed policy: the bound on W_1 between its laws in two problems, and W_1 itself.
 
     Parameters
     ----------

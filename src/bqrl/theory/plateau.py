@@ -46,7 +46,7 @@ MAX_CELLS = 300_000  # limit on (stage, state, need) cells for which sets of pro
 
 
 def optimal_margin(mdp: MDP, tau: float) -> float:
-    """Margin of the optimum, rho* = tau - W_0(start, x*).
+    """Margin of the optimum, rho* = tau - W_0(start, x*), which takes the place of rho_tau of Definition 2.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class PlateauBounds:
 
 
 def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
-    """A bracket of the plateau rho_tau, for any problem that one sweep can solve.
+    """A bracket of the plateau rho_tau of Definition 2, for any problem that one sweep can solve.
 
     At most `keep` attainable probabilities are stored per (stage, state, need). Each of them is attained by a policy, which
     proves the upper end; it is never larger than rho*. If even the largest P(G < x) is below tau, the lower end follows

@@ -186,7 +186,7 @@ class RegretBounds:
 
 
 def regret_bound(mdp: MDP, tau: float, T: int, statement: str = "ours", **options: Any) -> RegretBound:
-    """The bound on Reg_tau(T) of UCB-BQRL on one problem, term by term.
+    """The bound on Reg_tau(T) of Theorem 1 or Corollary 1, or the sharper one, on one problem, term by term.
 
     Parameters
     ----------

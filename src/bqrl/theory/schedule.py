@@ -73,7 +73,7 @@ def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | f
 def buffering_sum(
     gap: Callable[[FloatArray], FloatArray], tau: float, T: int, schedule: Schedule = None, rho: float | None = None
 ) -> float:
-    """Sum of gap(beta_t) over the episodes t < T.
+    """Sum of gap(beta_t) over the episodes t < T (lemma on the constant buffering cost).
 
     Parameters
     ----------

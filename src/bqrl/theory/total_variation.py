@@ -72,7 +72,7 @@ class TotalVariation:
 
 
 def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius: Any) -> TotalVariation:
-    """TV(P^t, P*) of every row, and its bound f(N).
+    """TV(P^t, P*) of every row, and its bound f(N) (total-variation consequence of the confidence set).
 
     Parameters
     ----------
