@@ -108,7 +108,7 @@ def plan_result(solved: Solved) -> Result:
     for plan in solved.plans:
         level = f"tau{level_name(plan.tau)}"
         if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
-            with suppress(PolicyError):  # the action depends on more than the state
+            with suppress(PolicyError, SizeError):  # the action depends on more than the state, or no table fits
                 overview, caption = wide_rows(plan.policy, mdp), f"The action by state and {words.stage}."
                 tables[f"overview_{level}"] = Table(overview, caption=caption)
         left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective}: ", tables, files)
