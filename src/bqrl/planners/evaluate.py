@@ -85,7 +85,9 @@ def evaluate(
         The problem.
     policy : Policy, callable, object with `predict`, array_like or str
         A Policy; a function f(stage, state); an object with predict(observation, deterministic=True); actions of shape
-        (S,) or (H, S); action probabilities of shape (H, S, A); or "always:NAME".
+        (S,) or (H, S); action probabilities of shape (H, S, A); or "always:NAME". Functions, `predict` and custom
+        policies are asked twice for each decision; PolicyError if the answers differ, SizeError if a custom policy has
+        too many memories.
     bracket : bool
         Return both ends of the bracket instead of the lower law.
     labels : bool
@@ -206,7 +208,8 @@ def simulate(
     mdp : MDP
         The problem.
     policy : Policy, callable, object with `predict`, array_like or str
-        A policy in any form that `evaluate` accepts.
+        A policy in any form that `evaluate` accepts. A function or a Policy of your own is asked at every step, so it may
+        draw its actions at random; `seed` does not govern its draws.
     episodes : int
         Number of episodes.
     seed : int, Generator or None
@@ -225,7 +228,7 @@ def simulate(
     >>> simulate(mdp, [0, 0], episodes=4, seed=1).shape
     (4,)
     """
-    mdp, played = bind(mdp, policy, labels=labels)
+    mdp, played = bind(mdp, policy, labels=labels, sampled=True)
     episodes = whole(episodes, "episodes", 1)
     needed = 8 * episodes * (mdp.H + 2)
     if needed > MAX_DRAWS:

@@ -26,7 +26,7 @@ from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, Sums, sums_of
-from bqrl.mdp.unroll import Pairs, check_played, limited_pairs, reached_pairs
+from bqrl.mdp.unroll import Pairs, check_played, limited_pairs
 from bqrl.planners.ball_loops import possible_sums, push_optimistic
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, Sweep, by_products, row_shift
 
@@ -210,9 +210,9 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
 
 
 def pairs_of(mdp: MDP, policy: Policy) -> Iterator[Pairs]:
-    """Yield the pairs (state, memory) that a policy can reach; SizeError if a target policy has too many of them."""
-    remedy = "plan on this problem or use simulate"
-    return limited_pairs(policy, mdp, remedy) if isinstance(policy, TargetPolicy) else reached_pairs(policy, mdp)
+    """Yield the pairs (state, memory) that a policy can reach; SizeError if memories make them too many."""
+    remedy = "plan on this problem or use simulate" if isinstance(policy, TargetPolicy) else "use simulate"
+    return limited_pairs(policy, mdp, remedy, least=int(mdp.reachable.sum()))
 
 
 def sums_grid(mdp: MDP, policy: TargetPolicy) -> Grid | None:
