@@ -1,5 +1,6 @@
 """Policies in every form, against enumeration in exact fractions."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -116,8 +117,10 @@ def test_a_function_that_draws_its_actions_is_refused_by_evaluate_and_simulated(
     mdp, rng = bqrl.MDP(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [1.0, 2.0]], horizon=6), np.random.default_rng(1)
 
     class Network:
+        calls = itertools.count()
+
         def predict(self, observation, deterministic=True):
-            return int(rng.integers(2)), None
+            return next(self.calls) % 2, None
 
     message = (
         r"must repeat its action when asked twice in state \d at stage \d, got \d and \d; pass action probabilities"

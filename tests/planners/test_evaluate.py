@@ -391,3 +391,24 @@ def test_a_forward_pass_that_does_not_fit_into_memory_is_refused(monkeypatch):
     ) as caught:
         evaluate(mdp, np.zeros((12, 3), int))
     assert caught.value.needed > caught.value.limit == 1000
+
+
+@pytest.mark.parametrize("planner", ["target", "expected"])
+def test_the_mean_of_a_discounted_policy_is_exact_although_its_law_is_a_bound(planner):
+    rng = np.random.default_rng(3)
+    P, R = rng.dirichlet(np.ones(4), (4, 3)), rng.uniform(-2.0, 5.0, (4, 3, 4))
+    mdp = bqrl.MDP(P, R, horizon=9, discount=0.93)
+    plan = (
+        bqrl.solve(mdp, 0.2, planner=planner, points=40)
+        if planner == "target"
+        else bqrl.solve(mdp, 0.2, planner=planner)
+    )
+    low, high = bqrl.evaluate(mdp, plan.policy, bracket=True, max_atoms=1)
+    shares = play_shares(mdp, plan.policy)
+    exact = sum(0.93**h * (shares[h] * (P * R).sum(axis=2)).sum() for h in range(9))
+    assert (low.bound.side, high.bound.side) == ("lower", "upper")
+    assert low.mean() < exact - 1e-9 < exact + 1e-9 < high.mean()
+    assert low.exact_mean == high.exact_mean == pytest.approx(exact, rel=1e-12)
+    mixed = bqrl.evaluate(mdp, MixturePolicy([plan.policy, plan.policy], [0.25, 0.75]), max_atoms=1)
+    assert mixed.exact_mean == pytest.approx(exact, rel=1e-12)
+    assert plan.mean == pytest.approx(exact, rel=1e-9)

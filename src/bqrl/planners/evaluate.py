@@ -28,7 +28,7 @@ from bqrl.checks import flag, random_seed, shown, whole
 from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import draw_many
-from bqrl.laws.law import Law, size_of
+from bqrl.laws.law import Bound, Law, size_of
 from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, distinct_rewards, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
@@ -36,7 +36,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 from bqrl.mdp.unroll import check_played, reached_pairs
 from bqrl.planners.convert import bind
-from bqrl.planners.follow import empty_masses, pairs_of, push_forward, push_stage, sums_grid, sums_on
+from bqrl.planners.follow import empty_masses, pairs_of, push_forward, push_stage, push_with_mean, sums_grid, sums_on
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # largest number of (state, memory, sum) triples per stage for which all returns are enumerated
@@ -103,7 +103,7 @@ def evaluate(
     -------
     Law or tuple of two Laws
         The exact law of the return, or else the lower law; with `bracket` the lower and the upper law, which are equal if
-        the law is exact.
+        the law is exact. A law that is not exact has a `bound`, and its `exact_mean` is the exact mean of the return.
 
     Examples
     --------
@@ -139,11 +139,13 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
     if isinstance(policy, TargetPolicy) and isinstance(policy.grid, Rounded):
         columns = sums_grid(mdp, policy)
         if columns is not None:
-            law, error = _law_on(mdp, policy, columns), columns.error
-            return (law.shift(-error), law) if policy.grid.up else (law, law.shift(error))
+            values, mass, mean = push_with_mean(mdp, policy, columns)
+            low, high = (-columns.error, 0.0) if policy.grid.up else (0.0, columns.error)
+            return Law(values + low, mass, Bound("lower", mean)), Law(values + high, mass, Bound("upper", mean))
     if isinstance(policy, MarkovPolicy):
-        low, high = (_law_on(mdp, policy, rounded(mdp, limits.points, up=up)) for up in (False, True))
-        return low, high
+        values, mass, mean = push_with_mean(mdp, policy, rounded(mdp, limits.points))
+        above = push_forward(mdp, policy, rounded(mdp, limits.points, up=True))
+        return Law(values, mass, Bound("lower", mean)), Law(*above, Bound("upper", mean))
     if isinstance(policy, TargetPolicy) and rounds:
         other = "another discount" if policy.grid.discount != mdp.discount else "steps too small for this problem"
         why = f"this one was planned on a rounded grid with {other}; raise max_atoms={limits.max_atoms}"

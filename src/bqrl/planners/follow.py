@@ -109,6 +109,29 @@ def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -
     return values, mass.sum(axis=0)
 
 
+def push_with_mean(
+    mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid
+) -> tuple[FloatArray, FloatArray, float]:
+    """Do `push_forward` and return the exact mean, too: the expected rewards of the actions played, which no grid rounds."""
+    mean = 0.0
+    for h, (values, mass) in enumerate(stage_masses(mdp, policy, columns)):
+        if h < mdp.H:
+            played = policy.actions[h][:, None]
+            if isinstance(policy, TargetPolicy):
+                played = policy.actions[h][:, policy.column(h, policy.target - values)]
+            paid = np.take_along_axis(expected_rewards(mdp, h), played.astype(np.int64), axis=1)
+            mean += mdp.discount**h * float((paid * mass).sum())
+    return values, mass.sum(axis=0), mean
+
+
+def expected_rewards(mdp: MDP, h: int) -> FloatArray:
+    """Return the expected reward of every action of stage `h`, shape (S, A)."""
+    stage = mdp.stage(h)
+    rows = np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start))
+    mean: FloatArray = np.bincount(rows, stage.probability * stage.reward, mdp.S * mdp.A).astype(np.float64)
+    return mean.reshape(mdp.S, mdp.A)
+
+
 def stage_masses(
     mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
