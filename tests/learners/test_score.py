@@ -86,7 +86,7 @@ def discounted(rng, S, A, H, rewards=None, discount=0.97):
 def assert_within_the_error(scorer, mdp, policy):
     """The scores lie below the exact ones by at most the stated error; returns the largest difference."""
     found = bqrl.Law(scorer.points, scorer.law(policy))
-    exact, upper = evaluate(mdp, policy, bracket=True, max_atoms=10**6, max_points=0, max_set=0)
+    exact, upper = evaluate(mdp, policy, bracket=True, max_atoms=10**6, max_points=0, max_set=0, rewards="this model")
     assert upper is exact
     off = [exact.quantile(tau) - found.quantile(tau) for tau in (0.05, 0.3, 0.6, 0.95)] + [exact.mean() - found.mean()]
     assert -1e-9 <= min(off)

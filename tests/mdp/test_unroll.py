@@ -187,6 +187,8 @@ def test_a_policy_that_draws_its_answers_has_no_exact_law(drawn):
     mdp, rng = bqrl.MDP(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [1.0, 2.0]], horizon=6), np.random.default_rng(1)
 
     class Draws(bqrl.Policy):
+        kind = "my own"
+
         def start(self, u=None):
             return int(rng.integers(10**9)) if drawn == "start" else 0
 

@@ -24,6 +24,7 @@ from bqrl.mdp.policy import STORED, MarkovPolicy, MixturePolicy, Policy, TargetP
 from bqrl.planners.evaluate import evaluate, simulate
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower, sums_grid
+from bqrl.planners.rewards import THIS_MODEL
 from bqrl.planners.sweep import Layout, sweep
 from bqrl.planners.target import best_column
 
@@ -114,11 +115,12 @@ class Scorer:
             return self.follower.law(policy)  # type: ignore[arg-type]
         placing = 0.0 if self.grid.exact else max(self.grid.error, self.grid.step)
         try:
-            found, upper = evaluate(self.mdp, policy, bracket=True)
+            found, upper = evaluate(self.mdp, policy, bracket=True, rewards=THIS_MODEL)
             rounding = 0.0 if upper is found else self._rounding(policy)
         except (GridError, PolicyError, SizeError):  # PolicyError: a custom policy draws its actions
             self.simulated, rounding = SIMULATED_EPISODES, 0.0
-            returns = simulate(self.mdp, policy, SIMULATED_EPISODES, np.random.default_rng(self.seed))
+            rng = np.random.default_rng(self.seed)
+            returns = simulate(self.mdp, policy, SIMULATED_EPISODES, rng, rewards=THIS_MODEL)
             found = Law(returns, np.full(returns.size, 1.0 / returns.size))
         self.error = max(self.error, rounding + placing)
         mass = np.zeros(self.points.size)

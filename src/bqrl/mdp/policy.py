@@ -339,8 +339,9 @@ class TargetPolicy(Policy):
         return self.grid.reduced(memory, h, reward)
 
     def arrays(self) -> dict[str, Any]:
-        """The action tables and the grid's columns, without the problem's own rewards."""
+        """The action tables, the grid's columns and the rewards that they were planned for."""
         flat = {"target": np.array(self.target), "extra": np.array(self.extra), **self.grid.arrays()}
+        flat |= {"paid_shape": np.zeros(2, np.int64)} if self.grid.paid is None else self.grid.paid.arrays()
         return flat | {f"actions_{h}": table for h, table in enumerate(self.actions)}
 
     def __repr__(self) -> str:

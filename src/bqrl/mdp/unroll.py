@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,6 @@ NONE: IntArray = np.empty(0, np.int64)
 
 class Acting(ABC):
     """The methods of a policy that an episode uses, for one episode and for many at once."""
-
-    kind: ClassVar[str] = ""  # "custom": every decision is asked twice, because it may be drawn at random
 
     def start(self) -> Any:
         """Memory before the first stage."""
@@ -87,7 +85,7 @@ def reached_pairs(policy: Acting, mdp: MDP, unit: float | None = None, max_moves
     the sum of rewards; sums and memories, which must be numbers, are then equal if they differ by less than about a unit.
     SizeError if the pairs of a stage have more than `max_moves` moves; PolicyError if a custom policy draws its answers.
     """
-    s, twice = np.flatnonzero(mdp.mu), policy.kind == "custom"
+    s, twice = np.flatnonzero(mdp.mu), is_custom(policy)
     memory = policy.start_many(np.zeros(s.size))
     if twice:
         _check_repeated(mdp, 0, s, memory, policy.start_many(np.zeros(s.size)), "start with one memory")
@@ -115,6 +113,11 @@ def reached_pairs(policy: Acting, mdp: MDP, unit: float | None = None, max_moves
         p = np.bincount(child, here.probability[source] * stage.probability[i]).astype(np.float64)
         here = Pairs(state=after[first], memory=_take(memory, first), total=total[first], probability=p)
     yield here
+
+
+def is_custom(policy: Acting) -> bool:
+    """Return whether the class of a policy is the caller's own; it may then draw its answers, so each is asked for twice."""
+    return not type(policy).__module__.startswith("bqrl.")
 
 
 def _check_repeated(mdp: MDP, h: int, s: IntArray, first: Any, second: Any, rule: str) -> None:
@@ -225,7 +228,7 @@ def limited_pairs(
     policy: Acting, mdp: MDP, remedy: str = "keep it in its own form", max_moves: float = np.inf, least: int = 0
 ) -> Iterator[Pairs]:
     """Yield the reachable pairs; SizeError if all stages together have more than MAX_LABELS (or `least`) of them."""
-    if policy.kind == "custom":
+    if is_custom(policy):
         max_moves = min(max_moves, MAX_CUSTOM_MOVES)
     total, limit = 0, max(MAX_LABELS, least)
     for h, pairs in enumerate(reached_pairs(policy, mdp, max_moves=max_moves)):

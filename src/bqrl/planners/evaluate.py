@@ -37,6 +37,7 @@ from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 from bqrl.mdp.unroll import check_played, reached_pairs
 from bqrl.planners.convert import bind
 from bqrl.planners.follow import empty_masses, pairs_of, push_forward, push_stage, push_with_mean, sums_grid, sums_on
+from bqrl.planners.rewards import PLANNED, check_rewards
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # largest number of (state, memory, sum) triples per stage for which all returns are enumerated
@@ -56,12 +57,12 @@ class Limits:
 @overload
 def evaluate(
     mdp: MDP, policy: Any, *, bracket: Literal[False] = False, labels: bool = ..., points: int = ..., max_points: int = ...,
-    max_set: int = ..., max_atoms: int = ...,
+    max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
 ) -> Law: ...  # fmt: skip
 @overload
 def evaluate(
     mdp: MDP, policy: Any, *, bracket: Literal[True], labels: bool = ..., points: int = ..., max_points: int = ...,
-    max_set: int = ..., max_atoms: int = ...,
+    max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
 ) -> tuple[Law, Law]: ...  # fmt: skip
 def evaluate(
     mdp: MDP,
@@ -73,6 +74,7 @@ def evaluate(
     max_points: int = MAX_POINTS,
     max_set: int = MAX_SET,
     max_atoms: int = MAX_ATOMS,
+    rewards: str = PLANNED,
 ) -> Law | tuple[Law, Law]:
     """Law of the return of a policy.
 
@@ -98,6 +100,11 @@ def evaluate(
         Limits on the exact grid of all returns.
     max_atoms : int
         Limit on the number of returns of this policy that are enumerated one by one.
+    rewards : {"planned", "this model"}
+        A policy that tracks rewards is refused where the same state, action and successor pay otherwise than in the model
+        that it was planned for; "this model" lets it follow the rewards of `mdp`, as for scenarios. To evaluate other
+        outcomes of a plan, such as costs, convert its policy first: `plan.policy.to_labels(model)` with the model of the
+        plan follows the states alone if the rewards of that model are not random.
 
     Returns
     -------
@@ -116,7 +123,9 @@ def evaluate(
         max_atoms=whole(max_atoms, "max_atoms"),
     )  # fmt: skip
     bracket = flag(bracket, "bracket")
-    lower, upper = law_bracket(*bind(mdp, policy, labels=labels), limits)
+    problem, played = bind(mdp, policy, labels=labels)
+    check_rewards(played, problem, rewards)
+    lower, upper = law_bracket(problem, played, limits)
     return (lower, upper or lower) if bracket else lower
 
 
@@ -202,6 +211,7 @@ def simulate(
     seed: int | np.random.Generator | None = None,
     *,
     labels: bool = False,
+    rewards: str = PLANNED,
 ) -> FloatArray:
     """Returns of sampled episodes.
 
@@ -218,6 +228,8 @@ def simulate(
         Source of randomness; None draws fresh entropy. The same int gives the same bits.
     labels : bool
         Pass states to a function or to `predict` as their own values (`mdp.state_values`, else their names), not as indices.
+    rewards : {"planned", "this model"}
+        Whether a policy that tracks rewards must meet those that it was planned for; see `evaluate`.
 
     Returns
     -------
@@ -231,6 +243,7 @@ def simulate(
     (4,)
     """
     mdp, played = bind(mdp, policy, labels=labels, sampled=True)
+    check_rewards(played, mdp, rewards)
     episodes = whole(episodes, "episodes", 1)
     needed = 8 * episodes * (mdp.H + 2)
     if needed > MAX_DRAWS:

@@ -132,7 +132,11 @@ def _run(record: Record, tau: float) -> dict[str, Any]:
     if record.mdp is None or record.optimum is None:
         return row
     assert record.final_policy is not None
-    final, gaps, best = evaluate(record.mdp, record.final_policy), record.gap(tau), record.optimum.quantile(tau)
+    final, gaps, best = (
+        evaluate(record.mdp, record.final_policy, rewards="this model"),
+        record.gap(tau),
+        record.optimum.quantile(tau),
+    )
     row |= {"quantile": final.quantile(tau), "mean": final.exact_mean, "gap": float(gaps.sum())}
     row["regret"] = float(record.expected_regret().sum())
     row["settled"] = optimal_after(np.r_[gaps, best - row["quantile"]], size_of(record.points))
