@@ -27,7 +27,7 @@ from scipy.stats import wasserstein_distance
 
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.kernels.draws import draw
-from bqrl.laws.law import MASS_TOL, Law, reaches
+from bqrl.laws.law import MASS_TOL, Bound, Law, reaches
 
 masses = st.lists(st.floats(1e-3, 1.0), min_size=1, max_size=8)
 decimals = st.integers(-100_000, 100_000).map(lambda k: k / 1000)
@@ -502,3 +502,21 @@ def test_windows_that_end_at_level_one(exact, k):
 def test_a_buffer_wider_than_the_level_is_cut_at_level_zero():
     law = Law([0, 1, 2], [0.25, 0.25, 0.5])
     assert law.buffered_quantile(0.5, 0.6) == law.cvar(0.5)
+
+
+def test_a_bound_says_so_and_keeps_the_exact_mean():
+    law = Law([0, 1], [0.5, 0.5], Bound("lower", 0.75))
+    assert repr(law) == "Law(0: 0.5, 1: 0.5; 2 atoms, mean 0.5, lower bound; exact mean 0.75)"
+    assert (law.mean(), law.exact_mean) == (0.5, 0.75)
+    assert law.shift(2.0).bound == Bound("lower", 2.75)
+    assert law.scale(2.0).bound == Bound("lower", 1.5)
+    assert law.scale(-2.0).bound == Bound("upper", -1.5)
+    assert law.scale(-1.0).scale(-1.0).bound == law.bound
+    assert law.scale(0.0).bound is None
+    assert Law.from_dict(law.to_dict()).bound == pickle.loads(pickle.dumps(law)).bound == law.bound
+    assert Law.mixture([law, Law.point(1.0)], [0.5, 0.5]).bound == Bound("lower", 0.875)
+    assert Law.point(3.0).bound is None
+    with pytest.raises(ValueError, match="laws must not mix lower with upper bounds"):
+        Law.mixture([law, law.scale(-1.0)], [0.5, 0.5])
+    with pytest.raises(TypeError, match="bound must be None or a Bound with the side"):
+        Law([0], [1], Bound("left", 0.0))

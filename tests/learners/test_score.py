@@ -86,7 +86,7 @@ def discounted(rng, S, A, H, rewards=None, discount=0.97):
 def assert_within_the_error(scorer, mdp, policy):
     """The scores lie below the exact ones by at most the stated error; returns the largest difference."""
     found = bqrl.Law(scorer.points, scorer.law(policy))
-    exact, upper = evaluate(mdp, policy, bracket=True, max_atoms=10**6, max_points=0, max_set=0)
+    exact, upper = evaluate(mdp, policy, bracket=True, max_atoms=10**6, max_points=0, max_set=0, rewards="this model")
     assert upper is exact
     off = [exact.quantile(tau) - found.quantile(tau) for tau in (0.05, 0.3, 0.6, 0.95)] + [exact.mean() - found.mean()]
     assert -1e-9 <= min(off)
@@ -246,3 +246,16 @@ def test_a_custom_policy_that_changes_in_place_is_scored_again():
     for policy.played in (0, 1):
         laws.append(bqrl.Law(scorer.points, scorer.law(policy)).quantile(0.5))
     assert laws == [0.0, 3.0]
+
+
+def test_a_policy_that_draws_its_actions_is_scored_by_simulation():
+    mdp, rng = MDP(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [1.0, 2.0]], horizon=6), np.random.default_rng(1)
+
+    class Draws(bqrl.Policy):
+        def act(self, h, s, memory):
+            return int(rng.integers(2))
+
+    scorer = Scorer(mdp)
+    law = bqrl.Law(scorer.points, scorer.law(Draws()))
+    assert scorer.simulated == SIMULATED_EPISODES
+    assert abs(law.mean() - 5.5) < 0.15

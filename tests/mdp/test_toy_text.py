@@ -191,3 +191,21 @@ def test_a_word_does_not_end_an_episode():
         assert from_gymnasium({"a": {"x": [(1.0, "a", 1.0, ended)]}}, 3, "a").S == 1
     with pytest.raises(ModelError, match=r"must hold \(probability, next state, reward, ended\) .*, got .*'False'"):
         from_gymnasium({"a": {"x": [(1.0, "a", 1.0, "False")]}}, 3, "a")
+
+
+@pytest.mark.parametrize(("name", "limit"), [("FrozenLake8x8-v1", 200), ("FrozenLake-v1", 100), ("Taxi-v4", 200)])
+def test_the_horizon_is_the_time_limit_of_the_environment(name, limit):
+    assert from_gymnasium(name).H == limit
+    assert from_gymnasium(gym.make(name)).H == limit
+    assert from_gymnasium(gym.make(name, max_episode_steps=7)).H == 7
+    assert from_gymnasium(name, horizon=3).H == 3
+
+
+def test_an_environment_without_a_time_limit_requires_a_horizon():
+    class Coin:
+        P = {0: {0: [(0.5, 0, 1.0, False), (0.5, 0, 0.0, False)]}}  # noqa: RUF012
+
+    with pytest.raises(ValueError, match="horizon must be given for Coin, which has no time limit, got None"):
+        from_gymnasium(Coin(), start=0)
+    with pytest.raises(ValueError, match="horizon must be given for a table, which has no time limit, got None"):
+        from_gymnasium({0: {0: [(1.0, 0, 1.0, False)]}}, start=0)

@@ -62,7 +62,7 @@ def test_mixtures_and_graphs_that_are_too_large_are_refused(monkeypatch):
     with pytest.raises(PolicyError, match="got a mixture; convert its parts instead"):
         MixturePolicy([policy, policy], [0.5, 0.5]).to_labels(mdp)
     monkeypatch.setattr(unroll, "MAX_LABELS", 2)
-    with pytest.raises(SizeError, match=r"at most 2 labels, got \d+ by stage"):
+    with pytest.raises(SizeError, match=r"at most 2 labels .*, got \d+ by stage"):
         policy.to_labels(mdp)
 
 
@@ -143,3 +143,67 @@ def test_pairs_with_numbers_as_memory_are_listed_as_those_with_other_memories():
         s, memory = rng.integers(0, 3, 1 + seed % 30), rng.choice([0.0, -0.0, 1.5, np.inf], 1 + seed % 30)
         for quick, general in zip(unroll._distinct(s, memory), unroll._distinct(s, memory.tolist()), strict=True):
             np.testing.assert_array_equal(quick, general)
+
+
+class History(bqrl.Policy):
+    """The memory is the whole history."""
+
+    def start(self, u=None):
+        return ()
+
+    def act(self, h, s, memory):
+        return 0
+
+    def next(self, memory, h, s, action, reward, s_next):
+        return (*memory, s_next)
+
+
+def test_a_policy_with_too_long_a_memory_is_refused_with_the_count_and_the_remedy(monkeypatch):
+    mdp = bqrl.MDP(np.full((2, 1, 2), 0.5), [[0.0], [1.0]], horizon=12)
+    assert bqrl.evaluate(mdp, History()).equals(bqrl.evaluate(mdp, [0, 0]))
+    monkeypatch.setattr(unroll, "MAX_LABELS", 1000)
+    with pytest.raises(SizeError, match=r"at most 1000 labels .*, got 1022 by stage 9; use simulate") as fault:
+        bqrl.evaluate(mdp, History())
+    assert (fault.value.needed, fault.value.limit) == (1022, 1000)
+    assert bqrl.simulate(mdp, History(), 10, 0).shape == (10,)
+    monkeypatch.setattr(unroll, "MAX_CUSTOM_MOVES", 500)
+    with pytest.raises(SizeError, match=r"at most 500 moves per stage, got 512 at stage 9; use simulate"):
+        bqrl.evaluate(mdp, History())
+
+
+def test_a_policy_without_memory_is_never_too_large(monkeypatch):
+    monkeypatch.setattr(unroll, "MAX_LABELS", 3)
+    mdp = bqrl.MDP(np.full((2, 1, 2), 0.5), [[0.0], [1.0]], horizon=12)
+
+    class First(bqrl.Policy):
+        def act(self, h, s, memory):
+            return 0
+
+    assert bqrl.evaluate(mdp, First()).equals(bqrl.evaluate(mdp, [0, 0]))
+
+
+@pytest.mark.parametrize("drawn", ["start", "act", "next"])
+def test_a_policy_that_draws_its_answers_has_no_exact_law(drawn):
+    mdp, rng = bqrl.MDP(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [1.0, 2.0]], horizon=6), np.random.default_rng(1)
+
+    class Draws(bqrl.Policy):
+        kind = "my own"
+
+        def start(self, u=None):
+            return int(rng.integers(10**9)) if drawn == "start" else 0
+
+        def act(self, h, s, memory):
+            return int(rng.integers(2)) if drawn == "act" else memory % 2
+
+        def next(self, memory, h, s, action, reward, s_next):
+            return int(rng.integers(10**9)) if drawn == "next" else memory
+
+    rule = {"start": "start with one memory", "act": "repeat its action", "next": "repeat its next memory"}[drawn]
+    message = (
+        rf"^the policy must {rule} when asked twice in state \d at stage \d, got \d+ and \d+; .*simulate a function or"
+    )
+    for call in (bqrl.evaluate, lambda mdp, policy: policy.to_labels(mdp), lambda mdp, policy: policy.table(mdp)):
+        with pytest.raises(PolicyError, match=message):
+            call(mdp, Draws())
+    mean = 5.0 if drawn == "next" else 5.5
+    assert abs(bqrl.simulate(mdp, Draws(), 4000, 0).mean() - mean) < 0.2

@@ -1,5 +1,6 @@
 """Policies in every form, against enumeration in exact fractions."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -105,11 +106,32 @@ def test_every_form_of_one_policy_has_the_same_law():
         assert np.array_equal(simulate(MODEL, form, 20, seed=3), simulate(MODEL, MarkovPolicy(table), 20, seed=3))
 
 
-def test_predict_is_called_once_per_state():
+def test_predict_is_called_twice_per_state():
     model = Model()
     law = evaluate(MODEL, model)
-    assert sorted(model.seen) == list(range(26))
+    assert sorted(model.seen) == sorted(2 * list(range(26)))
     assert law.equals(evaluate(MODEL, lambda h, s: 0 if s >= 20 else 1))
+
+
+def test_a_function_that_draws_its_actions_is_refused_by_evaluate_and_simulated():
+    mdp, rng = bqrl.MDP(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [1.0, 2.0]], horizon=6), np.random.default_rng(1)
+
+    class Network:
+        calls = itertools.count()
+
+        def predict(self, observation, deterministic=True):
+            return next(self.calls) % 2, None
+
+    message = (
+        r"must repeat its action when asked twice in state \d at stage \d, got \d and \d; pass action probabilities"
+    )
+    with pytest.raises(PolicyError, match=message):
+        evaluate(mdp, lambda h, s: rng.integers(2))
+    with pytest.raises(PolicyError, match=r"when asked twice in state \d, got \d and \d; pass action probabilities"):
+        evaluate(mdp, Network())
+    returns, exact = simulate(mdp, lambda h, s: rng.integers(2), 4000, 0), evaluate(mdp, uniform(mdp))
+    assert abs(returns.mean() - exact.mean()) < 5 * exact.std() / 4000**0.5
+    assert abs(returns.std() - exact.std()) < 0.1 * exact.std()
 
 
 def test_labels_are_passed_on_request():

@@ -193,6 +193,24 @@ def test_the_wide_form_where_the_memory_does_not_matter(tmp_path):
     assert (fault.value.stage, fault.value.state) == (1, 0)
 
 
+def test_the_wide_form_has_an_action_for_every_decision_that_the_long_form_lists():
+    mdp = bqrl.envs.make("AssetSelling")
+    policy = bqrl.solve(mdp, planner="expected", tau=0.5).policy
+    for options in ({}, {"reachable": False}, {"min_probability": 0.02}):
+        listed = {(row["state"], str(row["stage"])): row["action"] for row in policy.table(mdp, **options)}
+        wide = {
+            (row["state"], stage): action
+            for row in policy.table(mdp, wide=True, **options)
+            for stage, action in row.items()
+            if stage != "state" and action is not None
+        }
+        assert wide == listed
+    assert len(policy.table(mdp, wide=True, reachable=False)) == mdp.S
+    needs = bqrl.solve(mdp, 0.1).policy
+    with pytest.raises(PolicyError, match="requires one action per state and stage, got several"):
+        needs.table(mdp, wide=True, reachable=False)  # the action depends on the need
+
+
 @pytest.mark.parametrize(
     "options", [(), ("--points", 40, "--discount", 0.9), ("--beta", 0.2), ("--planner", "greedy")], ids=str
 )

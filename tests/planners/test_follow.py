@@ -138,8 +138,8 @@ def test_a_policy_of_a_problem_with_other_actions_is_refused_and_reads_no_foreig
     policy = bqrl.solve(bqrl.MDP(P, R, horizon=4), 0.3, **options).policy
     other = other_problem(kind)
     calls = [
-        lambda: bqrl.evaluate(other, policy),
-        lambda: bqrl.simulate(other, policy, 20, 0),
+        lambda: bqrl.evaluate(other, policy, rewards="this model"),
+        lambda: bqrl.simulate(other, policy, 20, 0, rewards="this model"),
         lambda: policy.table(other),
         lambda: policy.table(other, wide=True),
         lambda: play_shares(other, policy),
@@ -241,6 +241,6 @@ def test_occupancies_with_too_many_needs_are_refused_with_a_remedy(monkeypatch):
     policy = bqrl.solve(coarse, 0.1).policy
     monkeypatch.setattr(unroll, "MAX_LABELS", 20)
     with pytest.raises(
-        SizeError, match=r"at most 20 labels, got \d+ by stage \d; plan on this problem or use simulate"
+        SizeError, match=r"at most 20 labels .*, got \d+ by stage \d; plan on this problem or use simulate"
     ):
         play_shares(mdp, policy)

@@ -22,7 +22,7 @@ from bqrl.mdp.files.csv import parse_start
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.load import load, states_horizon
 from bqrl.mdp.model import MDP
-from bqrl.mdp.toy_text import changing_wrapper, from_gymnasium
+from bqrl.mdp.toy_text import changing_wrapper, from_gymnasium, time_limit
 from bqrl.planners.decisions import COLUMNS
 from bqrl.results.words import Words
 
@@ -157,7 +157,7 @@ def _from_gymnasium(asked: ProblemOptions) -> Problem:
     if plain and isinstance(core, MDPEnv):
         mdp = core.mdp.replace(horizon=asked.horizon, **asked.changes)
         return _model(mdp, asked.words(given, mdp.units or ""))
-    stages = (env.spec and env.spec.max_episode_steps) if asked.horizon is None else asked.horizon
+    stages = time_limit(env) if asked.horizon is None else asked.horizon
     notices = () if stages is not None else (ASSUMED.format(given, HORIZON),)
     stages, words = check_horizon(HORIZON if stages is None else stages), asked.words(given)
     if plain and getattr(core, "P", None) is not None:

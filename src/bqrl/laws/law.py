@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+SIDES = ("lower", "upper")
+
+
 class Margin(NamedTuple):
     """Distances of the level tau from both ends of the quantile's atom x; a tiny distance marks a fragile answer.
 
@@ -51,6 +54,13 @@ class Margin(NamedTuple):
 
     below: float  # tau - P(G < x)
     above: float  # P(G <= x) - tau
+
+
+class Bound(NamedTuple):
+    """What a law that only bounds the law of the return says about it."""
+
+    side: str  # "lower" or "upper": the law of the return dominates this law, or is dominated by it
+    mean: float  # the exact mean of the return
 
 
 @overload
@@ -81,6 +91,8 @@ class Law(Charted):
         Values in any order.
     probabilities : array_like of shape (m,)
         One probability per value.
+    bound : Bound, optional
+        Side and exact mean, if the law only bounds that of the return, as `evaluate` says where no exact law fits.
 
     Attributes
     ----------
@@ -90,6 +102,8 @@ class Law(Charted):
         Their probabilities, all positive.
     running : ndarray of shape (m,)
         P(G <= values[j]); the last entry is exactly 1.
+    bound : Bound or None
+        None unless this law is a lower or an upper bound in first-order dominance; `bound.mean` is then the exact mean.
 
     Examples
     --------
@@ -101,10 +115,11 @@ class Law(Charted):
     values: FloatArray
     probabilities: FloatArray
     running: FloatArray
+    bound: Bound | None
 
     __array_ufunc__ = None  # array + law is an error, not an array of laws
 
-    def __init__(self, values: ArrayLike, probabilities: ArrayLike) -> None:
+    def __init__(self, values: ArrayLike, probabilities: ArrayLike, bound: Bound | None = None) -> None:
         x, p = numbers_of(values, "values"), numbers_of(probabilities, "probabilities")
         if x.size != p.size:
             raise wrong("probabilities", probabilities, f"have one entry per value ({x.size})", p.size)
@@ -115,6 +130,9 @@ class Law(Charted):
         for name, array in (("values", x), ("probabilities", p), ("running", running)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+        if bound is not None and (not isinstance(bound, Bound) or bound.side not in SIDES):
+            raise wrong_type("bound", bound, "be None or a Bound with the side 'lower' or 'upper'")
+        object.__setattr__(self, "bound", bound)
 
     @classmethod
     def point(cls, x: float) -> Law:
@@ -130,24 +148,38 @@ class Law(Charted):
         if len(parts) != w.size:
             raise wrong("weights", weights, f"have one entry per law ({len(parts)})", w.size)
         masses = [share * part.probabilities for share, part in zip(w, parts, strict=True)]
-        return cls(np.concatenate([part.values for part in parts]), np.concatenate(masses))
+        sides, bound = {part.bound.side for part in parts if part.bound is not None}, None
+        if len(sides) > 1:
+            raise wrong("laws", laws, "not mix lower with upper bounds", "both")
+        if sides:
+            bound = Bound(sides.pop(), float(sum(u * part.exact_mean for u, part in zip(w, parts, strict=True))))
+        return cls(np.concatenate([part.values for part in parts]), np.concatenate(masses), bound)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Law:
         """The law that `to_dict` wrote."""
-        if not isinstance(data, Mapping) or set(data) != {"values", "probabilities"}:
+        if not isinstance(data, Mapping) or set(data) - {"bound"} != {"values", "probabilities"}:
             raise wrong("data", data, "have the keys 'values' and 'probabilities'")
-        return cls(data["values"], data["probabilities"])
+        bound = data.get("bound")
+        if bound is not None and (not isinstance(bound, Mapping) or set(bound) != {"side", "mean"}):
+            raise wrong("bound", bound, "have the keys 'side' and 'mean'")
+        return cls(data["values"], data["probabilities"], None if bound is None else Bound(**bound))
 
-    def to_dict(self) -> dict[str, list[float]]:
-        """Values and probabilities as lists: ready for JSON, and read back exactly."""
-        return {"values": self.values.tolist(), "probabilities": self.probabilities.tolist()}
+    def to_dict(self) -> dict[str, Any]:
+        """Values and probabilities as lists, and the bound if there is one: ready for JSON, and read back exactly."""
+        bound = {} if self.bound is None else {"bound": self.bound._asdict()}
+        return {"values": self.values.tolist(), "probabilities": self.probabilities.tolist(), **bound}
 
     # -- functionals ----------------------------------------------------------------------------------------------------
 
     def mean(self) -> float:
-        """E G."""
+        """E G, the mean of the atoms; `exact_mean` is that of the return if this law is a bound."""
         return float(self.values @ self.probabilities)
+
+    @property
+    def exact_mean(self) -> float:
+        """Mean of the return: that of the atoms, or the one stored with a bound, which needs no grid."""
+        return self.mean() if self.bound is None else self.bound.mean
 
     def std(self) -> float:
         """Standard deviation of G."""
@@ -278,13 +310,18 @@ class Law(Charted):
 
     def shift(self, c: float) -> Law:
         """The law of G + c."""
+        c = number(c, "shift")
+        bound = self.bound and self.bound._replace(mean=self.bound.mean + c)
         with np.errstate(over="ignore"):  # the constructor reports an overflow
-            return Law(self.values + number(c, "shift"), self.probabilities)
+            return Law(self.values + c, self.probabilities, bound)
 
     def scale(self, c: float) -> Law:
         """The law of c * G, for any finite c."""
+        c, bound = number(c, "scale"), None
+        if self.bound is not None and c != 0.0:  # a negative factor turns a lower bound into an upper one
+            bound = Bound(self.bound.side if c > 0.0 else SIDES[self.bound.side == "lower"], c * self.bound.mean)
         with np.errstate(over="ignore"):  # as in shift
-            return Law(self.values * number(c, "scale"), self.probabilities)
+            return Law(self.values * c, self.probabilities, bound)
 
     def __add__(self, c: float) -> Law:
         return NotImplemented if isinstance(c, Law) else self.shift(c)
@@ -310,21 +347,26 @@ class Law(Charted):
     def __len__(self) -> int:
         return self.values.size
 
-    def __reduce__(self) -> tuple[type[Law], tuple[FloatArray, FloatArray]]:
-        return Law, (self.values, self.probabilities)  # rebuilt, so that its arrays are read-only again
+    def __reduce__(self) -> tuple[type[Law], tuple[FloatArray, FloatArray, Bound | None]]:
+        return Law, (self.values, self.probabilities, self.bound)  # rebuilt, so that its arrays are read-only again
 
     def __repr__(self) -> str:
         atoms = [f"{x:.6g}: {p:.4g}" for x, p in zip(self.values, self.probabilities, strict=True)]
         if len(self) > 6:
             atoms[3:-2] = ["..."]
         count = "1 atom" if len(self) == 1 else f"{len(self)} atoms"
-        return f"Law({', '.join(atoms)}; {count}, mean {self.mean():.6g})"
+        return f"Law({', '.join(atoms)}; {count}, {self._means()})"
+
+    def _means(self) -> str:
+        """The mean in words, with the exact one if the law is a bound."""
+        mean = f"mean {self.mean():.6g}"
+        return mean if self.bound is None else f"{mean}, {self.bound.side} bound; exact mean {self.bound.mean:.6g}"
 
     def __rich__(self) -> Table:
         """A table of the atoms; the middle of a long one is left out."""
         from rich.table import Table
 
-        table = Table("value", "probability", "P(G <= value)", caption=f"{len(self)} atoms, mean {self.mean():.6g}")
+        table = Table("value", "probability", "P(G <= value)", caption=f"{len(self)} atoms, {self._means()}")
         columns = zip(self.values, self.probabilities, self.running, strict=True)
         rows = [(f"{x:.6g}", f"{p:.4g}", f"{c:.6g}") for x, p, c in columns]
         if len(rows) > 24:

@@ -2,7 +2,7 @@
 
 On a rounded grid each reward is rounded down, so a quantile or mean read off such a law lies at most `error` below the true
 one; the record then calls its scores a bracket. Policies with other memories than a remaining need cannot be bracketed: where
-no exact grid fits, their laws are those of simulated episodes, and the record says so.
+no exact grid fits, or a custom policy draws its own actions, their laws are those of simulated episodes, and the record says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number
-from bqrl.errors import GridError, SizeError
+from bqrl.errors import GridError, PolicyError, SizeError
 from bqrl.laws.law import Law, check_level, size_of
 from bqrl.mdp.arrays import FloatArray, require
 from bqrl.mdp.derived import per_model, per_structure
@@ -24,6 +24,7 @@ from bqrl.mdp.policy import STORED, MarkovPolicy, MixturePolicy, Policy, TargetP
 from bqrl.planners.evaluate import evaluate, simulate
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower, sums_grid
+from bqrl.planners.rewards import THIS_MODEL
 from bqrl.planners.sweep import Layout, sweep
 from bqrl.planners.target import best_column
 
@@ -114,11 +115,12 @@ class Scorer:
             return self.follower.law(policy)  # type: ignore[arg-type]
         placing = 0.0 if self.grid.exact else max(self.grid.error, self.grid.step)
         try:
-            found, upper = evaluate(self.mdp, policy, bracket=True)
+            found, upper = evaluate(self.mdp, policy, bracket=True, rewards=THIS_MODEL)
             rounding = 0.0 if upper is found else self._rounding(policy)
-        except (GridError, SizeError):
+        except (GridError, PolicyError, SizeError):  # PolicyError: a custom policy draws its actions
             self.simulated, rounding = SIMULATED_EPISODES, 0.0
-            returns = simulate(self.mdp, policy, SIMULATED_EPISODES, np.random.default_rng(self.seed))
+            rng = np.random.default_rng(self.seed)
+            returns = simulate(self.mdp, policy, SIMULATED_EPISODES, rng, rewards=THIS_MODEL)
             found = Law(returns, np.full(returns.size, 1.0 / returns.size))
         self.error = max(self.error, rounding + placing)
         mass = np.zeros(self.points.size)

@@ -19,7 +19,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Discrete
-from gymnasium.wrappers import TimeLimit
 
 from bqrl.checks import shown, wrong, wrong_type
 from bqrl.envs import make, names
@@ -27,11 +26,10 @@ from bqrl.errors import ArgumentError, SizeError
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model, with_events
 from bqrl.mdp.arrays import IntArray
-from bqrl.mdp.build import check_horizon
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Structure
-from bqrl.mdp.toy_text import changing_wrapper, from_gymnasium, has_table, wrappers
+from bqrl.mdp.toy_text import changing_wrapper, chosen_horizon, from_gymnasium, has_table, time_limit
 
 MOST = 100_000_000  # possible transitions of an environment without a table
 
@@ -63,7 +61,7 @@ def pose(
         rule = f"be None for {type(core).__name__}, which does not expose shared noise"
         raise wrong("events_observed", events_observed, rule)
     _check_spaces(env)
-    H = _horizon(env, horizon)
+    H = chosen_horizon(env, horizon, type(core).__name__)
     if plain and has_table(core):
         _check_limit(env, H)
         mdp = from_gymnasium(env, horizon=H, start=start)
@@ -137,22 +135,8 @@ def _check_spaces(env: Any) -> None:
             raise wrong("problem", env, f"have Discrete {name}", got, remedy="use a wrapper that numbers them")
 
 
-def _limit(env: Any) -> int | None:
-    """Return the least time limit of the wrappers, else that of the specification."""
-    found = [layer._max_episode_steps for layer in wrappers(env) if isinstance(layer, TimeLimit)]
-    spec = getattr(env, "spec", None)
-    return min(found) if found else None if spec is None else spec.max_episode_steps
-
-
-def _horizon(env: Any, horizon: int | None) -> int:
-    chosen = _limit(env) if horizon is None else horizon
-    if chosen is None:
-        raise wrong("horizon", None, f"be given for {type(env.unwrapped).__name__}, which has no time limit")
-    return check_horizon(chosen)
-
-
 def _check_limit(env: Any, H: int) -> None:
-    limit = _limit(env)
+    limit = time_limit(env)
     if limit is not None and H > limit:
         remedy = f"pass horizon={limit}, or make the environment with max_episode_steps={H}"
         raise wrong("horizon", H, f"be at most {limit}, the time limit of the environment", remedy=remedy)

@@ -14,6 +14,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.grid import EMPTY, NOISE, SNAP, Lattice, ReturnSet, Rounded, apart, distinct_moves, merged, whole_steps
 from bqrl.mdp.model import MDP
+from bqrl.mdp.paid import paid
 
 MAX_POINTS = 2_000_000
 MAX_SET = 50_000
@@ -60,7 +61,7 @@ def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
             fraction = (int(step * common), common)
             exact_offset = tuple(int(n) * per_stage for n in left)
     return Lattice(
-        H=mdp.H, size=size, units=read_only(units), discount=1.0, width=float(step), lowest=lowest, noise=noise,
+        H=mdp.H, paid=paid(mdp), size=size, units=read_only(units), discount=1.0, width=float(step), lowest=lowest, noise=noise,
         offset=read_only(np.asarray(float(base) * left, dtype=np.float64)), fraction=fraction, exact_offset=exact_offset,
     )  # fmt: skip
 
@@ -94,8 +95,8 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
     closest = min((float(np.diff(points).min()) for points in sets if points.size > 1), default=1.0)
     slack = max(rounding, min(mdp.H * noise if distinct.size < rewards.size else rounding, closest / 4))
     return ReturnSet(
-        H=mdp.H, size=read_only(np.array([points.size for points in sets])), units=read_only(units), discount=mdp.discount,
-        sets=tuple(map(read_only, sets)), rewards=read_only(distinct), slack=slack,
+        H=mdp.H, paid=paid(mdp), size=read_only(np.array([points.size for points in sets])), units=read_only(units),
+        discount=mdp.discount, sets=tuple(map(read_only, sets)), rewards=read_only(distinct), slack=slack,
     )  # fmt: skip
 
 
@@ -135,7 +136,7 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     units, bound = _rounded_units(mdp, reward, floor_of, step, up=up)
     lowest, size = _extent(mdp, units)
     return Rounded(
-        H=mdp.H, size=size, units=read_only(units), discount=mdp.discount, width=step, lowest=lowest,
+        H=mdp.H, paid=paid(mdp), size=size, units=read_only(units), discount=mdp.discount, width=step, lowest=lowest,
         offset=read_only(np.r_[np.cumsum(floor_of[::-1])[::-1], 0.0]), base=read_only(floor_of), bound=bound, up=up,
     )  # fmt: skip
 

@@ -25,6 +25,7 @@ from bqrl.errors import FileFormatError
 from bqrl.kernels.layout import Moves
 from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, require, whole_numbers_of
 from bqrl.mdp.model import MDP
+from bqrl.mdp.paid import Paid
 
 NOISE = 1e-9  # rewards this close to a lattice, relative to the largest reward (at most 1), lie on it
 SNAP = 1e-3  # a need this close to a point, in steps, is that point (plus the noise of H rewards)
@@ -45,6 +46,7 @@ class Grid(ABC):
     size: IntArray  # (H+1,) number of points of each stage
     units: IntArray  # shaped like MDP.reward: rewards in steps above their base; for a set, indices into `rewards`
     discount: float
+    paid: Paid | None = None  # the rewards of the model that the grid was made for
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._summary()}, H={self.H}, {self.cells} points)"

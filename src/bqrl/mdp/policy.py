@@ -152,11 +152,13 @@ class Policy(Displayed, Acting):
             The problem that the policy is for.
         reachable
             List only decisions that can occur under the policy, each with its probability and the rewards collected so
-            far; neighbouring rows with the same action are merged.
+            far; neighbouring rows with the same action are merged. False lists every state that some policy can meet
+            at a stage; label graphs and custom policies have decisions only for what they can meet themselves.
         min_probability
             Leave out decisions that occur with a smaller probability.
         wide
-            One row per state and one column per stage. PolicyError if the action depends on more than these two.
+            One row per state and one column per stage, None where no decision is listed. PolicyError if an action
+            depends on more than these two.
 
         Returns
         -------
@@ -172,7 +174,7 @@ class Policy(Displayed, Acting):
         'Continue'
         """
         if flag(wide, "wide"):
-            return views().wide_rows(self, mdp)
+            return views().wide_rows(self, mdp, reachable=reachable, min_probability=min_probability)
         return views().decision_rows(self, mdp, reachable=reachable, min_probability=min_probability)
 
     def to_frame(self, mdp: MDP, **options: Any) -> Any:
@@ -337,8 +339,9 @@ class TargetPolicy(Policy):
         return self.grid.reduced(memory, h, reward)
 
     def arrays(self) -> dict[str, Any]:
-        """The action tables and the grid's columns, without the problem's own rewards."""
+        """The action tables, the grid's columns and the rewards that they were planned for."""
         flat = {"target": np.array(self.target), "extra": np.array(self.extra), **self.grid.arrays()}
+        flat |= {"paid_shape": np.zeros(2, np.int64)} if self.grid.paid is None else self.grid.paid.arrays()
         return flat | {f"actions_{h}": table for h, table in enumerate(self.actions)}
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from bqrl.errors import FileFormatError
 from bqrl.mdp.arrays import FloatArray, IntArray, damaged, floats_of, number_of, require, whole_numbers_of
 from bqrl.mdp.build import MAX_ID, MAX_STAGES
 from bqrl.mdp.grid import Lattice, Rounded, grid_from_arrays
+from bqrl.mdp.paid import paid_from_arrays
 from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
 
 MAX_STEPS = 2.0**62  # amounts in steps must fit into 64 bits
@@ -59,7 +61,8 @@ def _target(arrays: Arrays) -> TargetPolicy:
         S = S or found[0]
         shape = (S, int(grid.size[h]) + extra)
         require(found == shape and S > 0, name, f"have shape {shape}", f"{found}")
-    return TargetPolicy(grid, [arrays[f"actions_{h}"] for h in range(grid.H)], target, extra)
+    paid = paid_from_arrays(arrays, grid.H, S)
+    return TargetPolicy(replace(grid, paid=paid), [arrays[f"actions_{h}"] for h in range(grid.H)], target, extra)
 
 
 def _label(arrays: Arrays) -> LabelPolicy:

@@ -22,7 +22,7 @@ DONE = "done"  # the absorbing state after an episode that ended early
 Row = tuple[Any, Any, Any, float, float, bool]  # state, action, next state, probability, reward, ended
 
 
-def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: float = 1.0) -> MDP:
+def from_gymnasium(env: Any, horizon: int | None = None, start: Any = None, discount: float = 1.0) -> MDP:
     """The model of an environment with a toy-text table `env.unwrapped.P` (FrozenLake, CliffWalking, Taxi, ...).
 
     Parameters
@@ -31,7 +31,7 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
         An environment, an id for gymnasium.make, or a table {state: {action: [(probability, next state, reward, ended)]}}
         itself, whose states and actions may be names and whose `ended` may be left out.
     horizon
-        Number of stages; time limits of the environment are not read.
+        Number of stages; default: the time limit of the environment. Required if it has none, as a table has.
     start
         First state or law of the first state; default: that of the environment.
     discount
@@ -47,13 +47,15 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
     --------
     >>> from_gymnasium("FrozenLake-v1", horizon=20)
     MDP(H=20, S=16, A=4, start=0, 148 transitions, stationary)
-    >>> from_gymnasium({"low": {"wait": [(0.5, "low", 0), (0.5, "high", 1)]}, "high": {"stop": [(1, "high", 0)]}}, start="low")
-    MDP(H=100, S=2, A=2, start=0, 3 transitions, stationary)
+    >>> table = {"low": {"wait": [(0.5, "low", 0), (0.5, "high", 1)]}, "high": {"stop": [(1, "high", 0)]}}
+    >>> from_gymnasium(table, horizon=10, start="low")
+    MDP(H=10, S=2, A=2, start=0, 3 transitions, stationary)
     """
-    horizon = check_horizon(horizon)
     bare = isinstance(env, (Mapping, list))
+    env = _made(env)
     core, table = (None, env) if bare else _table_of(env)
     name = "a table" if bare else type(core).__name__
+    horizon = chosen_horizon(env, horizon, name)
     rows, states, actions = _rows(table, name, named=bare), None, None
     if bare:
         rows, states, actions = _numbered(rows, table)
@@ -79,14 +81,19 @@ def from_gymnasium(env: Any, horizon: int = 100, start: Any = None, discount: fl
     return MDP(listed, start=start, horizon=horizon, discount=discount, state_names=states, action_names=actions)
 
 
+def _made(env: Any) -> Any:
+    """The environment of an id; anything else as it is."""
+    if not isinstance(env, str):
+        return env
+    try:
+        return gym.make(env)
+    except gym.error.Error as error:
+        reason = " ".join(str(error).split())
+        raise wrong("env", env, "be a known environment", f"{shown(env)} ({reason})") from None
+
+
 def _table_of(env: Any) -> tuple[Any, Any]:
     """The environment below all wrappers, and its transition table."""
-    if isinstance(env, str):
-        try:
-            env = gym.make(env)
-        except gym.error.Error as error:
-            reason = " ".join(str(error).split())
-            raise wrong("env", env, "be a known environment", f"{shown(env)} ({reason})") from None
     layer = changing_wrapper(env)
     if layer is not None:
         got, remedy = f"the wrapper {type(layer).__name__}", "pass env.unwrapped for the environment below it"
@@ -115,6 +122,21 @@ def wrappers(env: Any) -> Iterator[Any]:
 def changing_wrapper(env: Any) -> Any:
     """The outermost wrapper that may change states, actions or rewards; None if there is none."""
     return next((layer for layer in wrappers(env) if type(layer) not in HARMLESS), None)
+
+
+def time_limit(env: Any) -> int | None:
+    """The least time limit of the wrappers, else that of the specification; None if there is none."""
+    found = [layer._max_episode_steps for layer in wrappers(env) if isinstance(layer, TimeLimit)]
+    spec = getattr(env, "spec", None)
+    return min(found) if found else None if spec is None else spec.max_episode_steps
+
+
+def chosen_horizon(env: Any, horizon: int | None, name: str) -> int:
+    """The given number of stages, else the time limit of the environment, which errors call `name`."""
+    chosen = time_limit(env) if horizon is None else horizon
+    if chosen is None:
+        raise wrong("horizon", None, f"be given for {name}, which has no time limit")
+    return check_horizon(chosen)
 
 
 def has_table(core: Any) -> bool:

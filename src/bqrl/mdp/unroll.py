@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bqrl.checks import shown
 from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 
 MAX_LABELS = 1_000_000
+MAX_CUSTOM_MOVES = 5_000_000  # per stage of a custom policy, whose memories Python computes one by one
+RANDOM = "pass action probabilities (H, S, A) if it draws its actions, or simulate a function or a Policy"
 NONE: IntArray = np.empty(0, np.int64)
 
 
@@ -80,28 +83,66 @@ def reached_pairs(policy: Acting, mdp: MDP, unit: float | None = None, max_moves
 
     Pairs are listed in the order in which they are found, and by state without memory. With a `unit` they also differ by
     the sum of rewards; sums and memories, which must be numbers, are then equal if they differ by less than about a unit.
-    SizeError if the pairs of a stage have more than `max_moves` moves.
+    SizeError if the pairs of a stage have more than `max_moves` moves; PolicyError if a custom policy draws its answers.
     """
-    s = np.flatnonzero(mdp.mu)
-    here = Pairs(state=s, memory=policy.start_many(np.zeros(s.size)), total=np.zeros(s.size), probability=mdp.mu[s])
+    s, twice = np.flatnonzero(mdp.mu), is_custom(policy)
+    memory = policy.start_many(np.zeros(s.size))
+    if twice:
+        _check_repeated(mdp, 0, s, memory, policy.start_many(np.zeros(s.size)), "start with one memory")
+    here = Pairs(state=s, memory=memory, total=np.zeros(s.size), probability=mdp.mu[s])
     for h in range(mdp.H):
         stage, s, memory = mdp.stage(h), here.state, here.memory
         a = policy.act_many(h, s, memory)
         check_played(mdp, h, s, a)
+        if twice:
+            _check_repeated(mdp, h, s, a.tolist(), policy.act_many(h, s, memory).tolist(), "repeat its action")
         source, i = stage.outcomes_of(s * mdp.A + a)
         if source.size > max_moves:
             raise SizeError(
-                f"the policy must have at most {max_moves} moves per stage, got {source.size}",
+                f"the policy must have at most {max_moves} moves per stage, got {source.size} at stage {h + 1}; use simulate",
                 needed=source.size, limit=max_moves,
             )  # fmt: skip
         after, reward = stage.successor[i].astype(np.int64), stage.reward[i]
-        memory = policy.next_many(_take(memory, source), h, s[source], a[source], reward, after)
+        step = (_take(memory, source), h, s[source], a[source], reward, after)
+        memory = policy.next_many(*step)
+        if twice:
+            _check_repeated(mdp, h, s[source], memory, policy.next_many(*step), "repeat its next memory")
         total = here.total[source] + mdp.discount**h * reward
         first, child = _distinct(after, memory) if unit is None else _apart(after, total, memory, unit)
         yield here._replace(action=a, source=source, outcome=i, child=child, onward=first.size)
         p = np.bincount(child, here.probability[source] * stage.probability[i]).astype(np.float64)
         here = Pairs(state=after[first], memory=_take(memory, first), total=total[first], probability=p)
     yield here
+
+
+def is_custom(policy: Acting) -> bool:
+    """Return whether the class of a policy is the caller's own; it may then draw its answers, so each is asked for twice."""
+    return not type(policy).__module__.startswith("bqrl.")
+
+
+def _check_repeated(mdp: MDP, h: int, s: IntArray, first: Any, second: Any, rule: str) -> None:
+    """Raise PolicyError if the two answers to one question differ: no exact law follows from answers drawn at random."""
+    if first is None or second is None:
+        return
+    for state, x, y in zip(s.tolist(), first, second, strict=True):
+        if not _same(x, y):
+            raise random_answer(mdp, h, state, x, y, rule)
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Return whether two answers are equal; nan equals nan, and memories that cannot be compared are refused later."""
+    try:
+        return x is y or bool(x == y) or bool(x != x and y != y)
+    except ValueError:
+        return True
+
+
+def random_answer(mdp: MDP, h: int | None, s: int, x: Any, y: Any, rule: str = "repeat its action") -> PolicyError:
+    """Return the error of a policy that answers differently when it is asked twice."""
+    where = f"in state {mdp.state_label(s)}" + ("" if h is None else f" at stage {h + 1}")
+    return PolicyError(
+        f"the policy must {rule} when asked twice {where}, got {shown(x)} and {shown(y)}; {RANDOM}", stage=h, state=s
+    )
 
 
 def _take(memory: Any, places: IntArray) -> Any:
@@ -184,16 +225,17 @@ def graph_arrays(policy: Acting, mdp: MDP, max_moves: float = np.inf) -> dict[st
 
 
 def limited_pairs(
-    policy: Acting, mdp: MDP, remedy: str = "keep it in its own form", max_moves: float = np.inf
+    policy: Acting, mdp: MDP, remedy: str = "keep it in its own form", max_moves: float = np.inf, least: int = 0
 ) -> Iterator[Pairs]:
-    """Yield the reachable pairs; SizeError if all stages together have more than MAX_LABELS of them."""
-    total = 0
+    """Yield the reachable pairs; SizeError if all stages together have more than MAX_LABELS (or `least`) of them."""
+    if is_custom(policy):
+        max_moves = min(max_moves, MAX_CUSTOM_MOVES)
+    total, limit = 0, max(MAX_LABELS, least)
     for h, pairs in enumerate(reached_pairs(policy, mdp, max_moves=max_moves)):
-        yield pairs
         total += pairs.onward if h < mdp.H - 1 else 0
-        if total > MAX_LABELS:
+        if total > limit:
             raise SizeError(
-                f"the policy must have at most {MAX_LABELS} labels, got {total} by stage {h + 1}; {remedy}",
-                needed=total,
-                limit=MAX_LABELS,
-            )
+                f"the policy must have at most {limit} labels (pairs of a state and a memory), got {total} by stage "
+                f"{h + 1}; {remedy}", needed=total, limit=limit,
+            )  # fmt: skip
+        yield pairs

@@ -18,6 +18,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, check_fits
+from bqrl.mdp.unroll import random_answer
 from bqrl.planners.plan import Plan, check_mdp
 
 ALWAYS = "always:"
@@ -25,7 +26,18 @@ ACTIONS_TOL = 1e-6  # how far from 1 action probabilities may sum: networks comp
 FORMS = "a Policy, f(stage, state), an object with predict, an array or 'always:ACTION'"
 
 
-def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
+class CalledPolicy(Policy):
+    """A function f(stage, state) that is asked at every step of every episode, so it may draw its actions."""
+
+    def __init__(self, mdp: MDP, answer: Callable[[int, int], Any]) -> None:
+        self.mdp, self.answer, self.H, self.S = mdp, answer, mdp.H, mdp.S
+
+    def act(self, h: int, s: int, memory: Any) -> int:
+        """The answer of the function."""
+        return _index(self.mdp, self.answer(h, s), h, s)
+
+
+def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) -> tuple[MDP, Policy]:
     """A problem and a Policy in it with the same return law as `policy` has in `mdp`.
 
     Parameters
@@ -35,19 +47,20 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
     policy : Policy, callable, object with `predict`, array_like or str
         - a Policy;
         - a function f(stage, state) that returns an action;
-        - an object with predict(observation, deterministic=True) -> (action, state) as in Stable-Baselines3, called once
-          per state;
+        - an object with predict(observation, deterministic=True) -> (action, state) as in Stable-Baselines3;
         - actions of shape (S,) or (H, S), or action probabilities of shape (H, S, A);
         - "always:NAME", the action called NAME in every state.
     labels : bool
         Pass states to f and predict as their own values instead of their indices: the states of the step function or of
         the table behind the model, else their names. The names serve for models from files.
+    sampled : bool
+        Call a function at every step of every episode instead of tabulating it, so that it may draw its actions.
 
     Returns
     -------
     tuple of MDP and Policy
-        `mdp` itself unless action probabilities are given. Functions and `predict` are called for reachable states only;
-        the action of other states is 0.
+        `mdp` itself unless action probabilities are given. Functions and `predict` are called for reachable states only,
+        twice for each; the action of other states is 0. PolicyError if the two answers differ.
 
     Examples
     --------
@@ -68,7 +81,8 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False) -> tuple[MDP, Policy]:
         return problem, _predicted(problem, policy, states)
     if callable(policy):
         _check_arguments(policy)
-        return problem, _called(problem, lambda h, s: policy(h, states[s]))
+        answer = lambda h, s: policy(h, states[s])  # noqa: E731
+        return problem, CalledPolicy(problem, answer) if sampled else _called(problem, answer)
     return _tabulated(problem, policy)
 
 
@@ -89,8 +103,13 @@ def _predicted(mdp: MDP, model: Any, states: Sequence[Any]) -> MarkovPolicy:
     """Return the policy of an object with `predict`, which depends on the state only."""
     actions = np.zeros(mdp.S, np.int64)
     for s in np.flatnonzero(mdp.reachable[:-1].any(axis=0)).tolist():
-        found = model.predict(states[s], deterministic=True)
-        actions[s] = _index(mdp, found[0] if isinstance(found, tuple) else found, None, s)
+        first, second = (
+            _index(mdp, found[0] if isinstance(found, tuple) else found, None, s)
+            for found in (model.predict(states[s], deterministic=True) for _ in range(2))
+        )
+        if first != second:
+            raise random_answer(mdp, None, s, first, second)
+        actions[s] = first
     return MarkovPolicy(np.tile(actions, (mdp.H, 1)))
 
 
@@ -109,7 +128,9 @@ def _called(mdp: MDP, act: Callable[[int, int], Any]) -> MarkovPolicy:
     actions = np.zeros((mdp.H, mdp.S), np.int64)
     for h in range(mdp.H):
         for s in np.flatnonzero(mdp.reachable[h]).tolist():
-            actions[h, s] = _index(mdp, act(h, s), h, s)
+            actions[h, s], second = (_index(mdp, act(h, s), h, s) for _ in range(2))
+            if actions[h, s] != second:
+                raise random_answer(mdp, h, s, int(actions[h, s]), second)
     return MarkovPolicy(actions)
 
 

@@ -66,26 +66,24 @@ def decision_rows(
     return rows
 
 
-def wide_rows(policy: Policy, mdp: MDP) -> list[Row]:
-    """One row per state and one column per stage; the entry is None if the state is never reached at that stage.
+def wide_rows(policy: Policy, mdp: MDP, *, reachable: bool = True, min_probability: float = 0.0) -> list[Row]:
+    """The rows of `decision_rows` with one row per state and one column per stage; None where there is no decision.
 
     Raises PolicyError if the action depends on the rewards so far or on a random draw.
     """
-    played = play_shares(mdp, policy)
-    mixed = np.argwhere((played > 0.0).sum(axis=2) > 1)
-    if mixed.size:
-        h, s = mixed[0].tolist()
-        where = f"state {mdp.state_label(s)} at stage {h + 1}"
-        raise PolicyError(
-            f"the wide table requires one action per state and stage, got several in {where}; use the long table",
-            stage=h,
-            state=s,
-        )
-    met, action = played.sum(axis=2) > 0.0, played.argmax(axis=2)
+    actions: dict[str, Row] = {}
+    for row in decision_rows(policy, mdp, reachable=reachable, min_probability=min_probability):
+        h, action = row["stage"], row["action"]
+        if actions.setdefault(row["state"], {}).setdefault(str(h), action) != action:
+            where = f"state {row['state']} at stage {h}"
+            raise PolicyError(
+                f"the wide table requires one action per state and stage, got several in {where}; use the long table",
+                stage=h - 1, state=[mdp.state_label(s) for s in range(mdp.S)].index(row["state"]),
+            )  # fmt: skip
     return [
-        {"state": mdp.state_label(s)}
-        | {str(h + 1): mdp.action_label(int(action[h, s])) if met[h, s] else None for h in range(mdp.H)}
-        for s in np.flatnonzero(met.any(axis=0)).tolist()
+        {"state": state} | {str(h + 1): actions[state].get(str(h + 1)) for h in range(mdp.H)}
+        for state in map(mdp.state_label, range(mdp.S))
+        if state in actions
     ]
 
 

@@ -28,7 +28,7 @@ from bqrl.checks import flag, random_seed, shown, whole
 from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import draw_many
-from bqrl.laws.law import Law, size_of
+from bqrl.laws.law import Bound, Law, size_of
 from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, distinct_rewards, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
@@ -36,7 +36,8 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
 from bqrl.mdp.unroll import check_played, reached_pairs
 from bqrl.planners.convert import bind
-from bqrl.planners.follow import empty_masses, pairs_of, push_forward, push_stage, sums_grid, sums_on
+from bqrl.planners.follow import empty_masses, pairs_of, push_forward, push_stage, push_with_mean, sums_grid, sums_on
+from bqrl.planners.rewards import PLANNED, check_rewards
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # largest number of (state, memory, sum) triples per stage for which all returns are enumerated
@@ -56,12 +57,12 @@ class Limits:
 @overload
 def evaluate(
     mdp: MDP, policy: Any, *, bracket: Literal[False] = False, labels: bool = ..., points: int = ..., max_points: int = ...,
-    max_set: int = ..., max_atoms: int = ...,
+    max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
 ) -> Law: ...  # fmt: skip
 @overload
 def evaluate(
     mdp: MDP, policy: Any, *, bracket: Literal[True], labels: bool = ..., points: int = ..., max_points: int = ...,
-    max_set: int = ..., max_atoms: int = ...,
+    max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
 ) -> tuple[Law, Law]: ...  # fmt: skip
 def evaluate(
     mdp: MDP,
@@ -73,6 +74,7 @@ def evaluate(
     max_points: int = MAX_POINTS,
     max_set: int = MAX_SET,
     max_atoms: int = MAX_ATOMS,
+    rewards: str = PLANNED,
 ) -> Law | tuple[Law, Law]:
     """Law of the return of a policy.
 
@@ -85,7 +87,9 @@ def evaluate(
         The problem.
     policy : Policy, callable, object with `predict`, array_like or str
         A Policy; a function f(stage, state); an object with predict(observation, deterministic=True); actions of shape
-        (S,) or (H, S); action probabilities of shape (H, S, A); or "always:NAME".
+        (S,) or (H, S); action probabilities of shape (H, S, A); or "always:NAME". Functions, `predict` and custom
+        policies are asked twice for each decision; PolicyError if the answers differ, SizeError if a custom policy has
+        too many memories.
     bracket : bool
         Return both ends of the bracket instead of the lower law.
     labels : bool
@@ -96,12 +100,17 @@ def evaluate(
         Limits on the exact grid of all returns.
     max_atoms : int
         Limit on the number of returns of this policy that are enumerated one by one.
+    rewards : {"planned", "this model"}
+        A policy that tracks rewards is refused where the same state, action and successor pay otherwise than in the model
+        that it was planned for; "this model" lets it follow the rewards of `mdp`, as for scenarios. To evaluate other
+        outcomes of a plan, such as costs, convert its policy first: `plan.policy.to_labels(model)` with the model of the
+        plan follows the states alone if the rewards of that model are not random.
 
     Returns
     -------
     Law or tuple of two Laws
         The exact law of the return, or else the lower law; with `bracket` the lower and the upper law, which are equal if
-        the law is exact.
+        the law is exact. A law that is not exact has a `bound`, and its `exact_mean` is the exact mean of the return.
 
     Examples
     --------
@@ -114,7 +123,9 @@ def evaluate(
         max_atoms=whole(max_atoms, "max_atoms"),
     )  # fmt: skip
     bracket = flag(bracket, "bracket")
-    lower, upper = law_bracket(*bind(mdp, policy, labels=labels), limits)
+    problem, played = bind(mdp, policy, labels=labels)
+    check_rewards(played, problem, rewards)
+    lower, upper = law_bracket(problem, played, limits)
     return (lower, upper or lower) if bracket else lower
 
 
@@ -137,11 +148,13 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
     if isinstance(policy, TargetPolicy) and isinstance(policy.grid, Rounded):
         columns = sums_grid(mdp, policy)
         if columns is not None:
-            law, error = _law_on(mdp, policy, columns), columns.error
-            return (law.shift(-error), law) if policy.grid.up else (law, law.shift(error))
+            values, mass, mean = push_with_mean(mdp, policy, columns)
+            low, high = (-columns.error, 0.0) if policy.grid.up else (0.0, columns.error)
+            return Law(values + low, mass, Bound("lower", mean)), Law(values + high, mass, Bound("upper", mean))
     if isinstance(policy, MarkovPolicy):
-        low, high = (_law_on(mdp, policy, rounded(mdp, limits.points, up=up)) for up in (False, True))
-        return low, high
+        values, mass, mean = push_with_mean(mdp, policy, rounded(mdp, limits.points))
+        above = push_forward(mdp, policy, rounded(mdp, limits.points, up=True))
+        return Law(values, mass, Bound("lower", mean)), Law(*above, Bound("upper", mean))
     if isinstance(policy, TargetPolicy) and rounds:
         other = "another discount" if policy.grid.discount != mdp.discount else "steps too small for this problem"
         why = f"this one was planned on a rounded grid with {other}; raise max_atoms={limits.max_atoms}"
@@ -198,6 +211,7 @@ def simulate(
     seed: int | np.random.Generator | None = None,
     *,
     labels: bool = False,
+    rewards: str = PLANNED,
 ) -> FloatArray:
     """Returns of sampled episodes.
 
@@ -206,13 +220,16 @@ def simulate(
     mdp : MDP
         The problem.
     policy : Policy, callable, object with `predict`, array_like or str
-        A policy in any form that `evaluate` accepts.
+        A policy in any form that `evaluate` accepts. A function or a Policy of your own is asked at every step, so it may
+        draw its actions at random; `seed` does not govern its draws.
     episodes : int
         Number of episodes.
     seed : int, Generator or None
         Source of randomness; None draws fresh entropy. The same int gives the same bits.
     labels : bool
         Pass states to a function or to `predict` as their own values (`mdp.state_values`, else their names), not as indices.
+    rewards : {"planned", "this model"}
+        Whether a policy that tracks rewards must meet those that it was planned for; see `evaluate`.
 
     Returns
     -------
@@ -225,7 +242,8 @@ def simulate(
     >>> simulate(mdp, [0, 0], episodes=4, seed=1).shape
     (4,)
     """
-    mdp, played = bind(mdp, policy, labels=labels)
+    mdp, played = bind(mdp, policy, labels=labels, sampled=True)
+    check_rewards(played, mdp, rewards)
     episodes = whole(episodes, "episodes", 1)
     needed = 8 * episodes * (mdp.H + 2)
     if needed > MAX_DRAWS:

@@ -26,7 +26,7 @@ from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
 from bqrl.mdp.sums import SumRange, Sums, sums_of
-from bqrl.mdp.unroll import Pairs, check_played, limited_pairs, reached_pairs
+from bqrl.mdp.unroll import Pairs, check_played, limited_pairs
 from bqrl.planners.ball_loops import possible_sums, push_optimistic
 from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, Sweep, by_products, row_shift
 
@@ -107,6 +107,29 @@ def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -
     """Return the final sums and their masses under a policy that depends on the state and the sum only."""
     ((values, mass),) = deque(stage_masses(mdp, policy, columns), maxlen=1)
     return values, mass.sum(axis=0)
+
+
+def push_with_mean(
+    mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid
+) -> tuple[FloatArray, FloatArray, float]:
+    """Do `push_forward` and return the exact mean, too: the expected rewards of the actions played, which no grid rounds."""
+    mean = 0.0
+    for h, (values, mass) in enumerate(stage_masses(mdp, policy, columns)):
+        if h < mdp.H:
+            played = policy.actions[h][:, None]
+            if isinstance(policy, TargetPolicy):
+                played = policy.actions[h][:, policy.column(h, policy.target - values)]
+            paid = np.take_along_axis(expected_rewards(mdp, h), played.astype(np.int64), axis=1)
+            mean += mdp.discount**h * float((paid * mass).sum())
+    return values, mass.sum(axis=0), mean
+
+
+def expected_rewards(mdp: MDP, h: int) -> FloatArray:
+    """Return the expected reward of every action of stage `h`, shape (S, A)."""
+    stage = mdp.stage(h)
+    rows = np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start))
+    mean: FloatArray = np.bincount(rows, stage.probability * stage.reward, mdp.S * mdp.A).astype(np.float64)
+    return mean.reshape(mdp.S, mdp.A)
 
 
 def stage_masses(
@@ -210,9 +233,9 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
 
 
 def pairs_of(mdp: MDP, policy: Policy) -> Iterator[Pairs]:
-    """Yield the pairs (state, memory) that a policy can reach; SizeError if a target policy has too many of them."""
-    remedy = "plan on this problem or use simulate"
-    return limited_pairs(policy, mdp, remedy) if isinstance(policy, TargetPolicy) else reached_pairs(policy, mdp)
+    """Yield the pairs (state, memory) that a policy can reach; SizeError if memories make them too many."""
+    remedy = "plan on this problem or use simulate" if isinstance(policy, TargetPolicy) else "use simulate"
+    return limited_pairs(policy, mdp, remedy, least=int(mdp.reachable.sum()))
 
 
 def sums_grid(mdp: MDP, policy: TargetPolicy) -> Grid | None:

@@ -95,7 +95,7 @@ class Plan(Charted):
 
     @property
     def law_exact(self) -> bool:
-        """Whether `law` is exact; otherwise `law`, `mean` and `nominal` are proven lower bounds."""
+        """Whether `law` is exact; otherwise `law` and `nominal` are proven lower bounds."""
         return self.law_upper is None
 
     @property
@@ -116,8 +116,8 @@ class Plan(Charted):
 
     @property
     def mean(self) -> float:
-        """Mean return of the policy; a proven lower bound if the law is bracketed."""
-        return self.law.mean()
+        """Mean return of the policy, exact although the law may be bracketed."""
+        return self.law.exact_mean
 
     @property
     def objective(self) -> str:
@@ -175,7 +175,7 @@ class Plan(Charted):
             lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
         lines.append(f"  certain  {'yes' if self.certain else f'no: {TIED}'}")
         bracketed = "" if self.law_exact else "  (the law of the return is bracketed)"
-        lines.append(f"  mean     {least}{self.mean:.6g}{bracketed}")
+        lines.append(f"  mean     {self.mean:.6g}{bracketed}")
         lines.append(f"  policy   {self.policy!r}")
         lines.append(f"  time     {self.seconds:.3g} s")
         lines += [f"  note     {note}" for note in self.notes]
@@ -205,9 +205,13 @@ class Comparison(Tabular):
         return tuple(map("".join, zip(names, bounds, strict=True)))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per statistic: its name and its value under each plan (a lower bound where a law is bracketed)."""
+        """One row per statistic: its name and its value under each plan (a lower bound where a law is bracketed).
+
+        Means are always exact.
+        """
         laws = [plan.law for plan in self.plans]
-        rows = [{"statistic": "mean", "values": [law.mean() for law in laws]}]
+        mean = "mean" if all(plan.law_exact for plan in self.plans) else "mean (exact)"
+        rows = [{"statistic": mean, "values": [plan.mean for plan in self.plans]}]
         rows += [
             {"statistic": f"{tau:g}-quantile", "values": [law.quantile(tau) for law in laws]} for tau in self.levels
         ]

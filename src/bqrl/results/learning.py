@@ -96,7 +96,7 @@ def learning_document(found: Learned) -> dict[str, Any]:
         best = {"quantile": first.optimum.quantile(tau), "mean": first.optimum.best_mean, "error": first.optimum.error}
         best["score_error"] = experiment.score_error
         play = evaluate(first.mdp, uniform(first.mdp))
-        random = {"quantile": play.quantile(tau), "mean": play.mean()}
+        random = {"quantile": play.quantile(tau), "mean": play.exact_mean}
         random |= {"gap": T * (best["quantile"] - random["quantile"]), "regret": T * (best["mean"] - random["mean"])}
     for one in experiment.learners:
         records = zip(experiment.seeds, experiment.records[one.label], strict=True)
@@ -132,8 +132,12 @@ def _run(record: Record, tau: float) -> dict[str, Any]:
     if record.mdp is None or record.optimum is None:
         return row
     assert record.final_policy is not None
-    final, gaps, best = evaluate(record.mdp, record.final_policy), record.gap(tau), record.optimum.quantile(tau)
-    row |= {"quantile": final.quantile(tau), "mean": final.mean(), "gap": float(gaps.sum())}
+    final, gaps, best = (
+        evaluate(record.mdp, record.final_policy, rewards="this model"),
+        record.gap(tau),
+        record.optimum.quantile(tau),
+    )
+    row |= {"quantile": final.quantile(tau), "mean": final.exact_mean, "gap": float(gaps.sum())}
     row["regret"] = float(record.expected_regret().sum())
     row["settled"] = optimal_after(np.r_[gaps, best - row["quantile"]], size_of(record.points))
     return row

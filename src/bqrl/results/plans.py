@@ -108,7 +108,7 @@ def plan_result(solved: Solved) -> Result:
     for plan in solved.plans:
         level = f"tau{level_name(plan.tau)}"
         if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
-            with suppress(PolicyError):  # the action depends on more than the state
+            with suppress(PolicyError, SizeError):  # the action depends on more than the state, or no table fits
                 overview, caption = wide_rows(plan.policy, mdp), f"The action by state and {words.stage}."
                 tables[f"overview_{level}"] = Table(overview, caption=caption)
         left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective}: ", tables, files)
@@ -167,7 +167,7 @@ def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, La
     }
     if neutral is not None:
         low, high = (objective_value(law, plan.tau, plan.beta) for law in neutral[1:])
-        level["risk_neutral"] = {"value": low, "upper": high, "mean": neutral[1].mean()}
+        level["risk_neutral"] = {"value": low, "upper": high, "mean": neutral[1].exact_mean}
     return level | {"meaning": meaning(level, words, plan.law)}
 
 
@@ -188,7 +188,7 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
     titles = {
         "level": "level", "value": amount(kinds.pop() if len(kinds) == 1 else "value"),
         "nominal": amount(f"in the model{least}"), "upper": amount("upper bound"), "gap": amount("gap"),
-        "below": "margin below", "above": "margin above", "certain": "certain", "mean": amount(f"mean{least}"),
+        "below": "margin below", "above": "margin above", "certain": "certain", "mean": amount("mean"),
         "neutral": amount("risk-neutral"), "neutral_upper": amount("risk-neutral at most"),
     }  # fmt: skip
     titles = {key: title for key, title in titles.items() if any(row.get(key) is not None for row in rows)}

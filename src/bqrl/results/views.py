@@ -162,7 +162,7 @@ def _record_facts(record: Record) -> dict[str, Any]:
 # How a class is shown: its chart, which may be None, and what its small table holds: a few facts, or rows.
 VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     Law: (lambda law: law_chart({0.0: law}, {}), lambda law: {
-        "atoms": len(law), "mean": law.mean(), **{f"{tau:g}-quantile": law.quantile(tau) for tau in (0.05, 0.1, 0.5, 0.9)},
+        "atoms": len(law), "mean": law.exact_mean, **{f"{tau:g}-quantile": law.quantile(tau) for tau in (0.05, 0.1, 0.5, 0.9)},
     }),
     MDP: (mdp_view, lambda mdp: {
         "states": mdp.S, "actions": mdp.A, "stages": mdp.H, "discount": mdp.discount,
@@ -171,7 +171,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     Policy: (policy_view, lambda policy: {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"}),
     Plan: (plan_view, lambda plan: {
         "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "certain": plan.certain,
-        "mean" if plan.law_upper is None else "mean at least": plan.mean, "policy": plan.policy.kind,
+        "mean": plan.mean, "policy": plan.policy.kind,
         "meaning": " ".join([level_facts(plan, Words.of(plan))["meaning"], *map(sentence, plan.notes)]),
     }),
     GuaranteeCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), lambda curve: [
