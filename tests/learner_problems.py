@@ -3,7 +3,7 @@
 import numpy as np
 
 from bqrl.learners.play import ModelWorld
-from bqrl.learners.protocol import Randomised
+from bqrl.mdp.policy import StochasticPolicy
 from bqrl.learners.run import Run
 from bqrl.mdp.model import MDP
 
@@ -56,7 +56,7 @@ def bits(run):
 def uniform_play(mdp):
     """Behaviour that draws every available action with the same probability."""
     chances = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A)).astype(float)
-    return Randomised(chances / np.maximum(chances.sum(axis=2, keepdims=True), 1.0))
+    return StochasticPolicy(chances / np.maximum(chances.sum(axis=2, keepdims=True), 1.0))
 
 
 def episodes(mdp, n, seed=0):

@@ -11,7 +11,8 @@ from oracles import small_mdps
 import bqrl
 from bqrl import Law, MarkovPolicy, evaluate, simulate
 from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
-from bqrl.planners.convert import averaged, bind, uniform
+from bqrl.mdp.shares import uniform
+from bqrl.planners.convert import averaged, bind
 
 MODEL = bqrl.envs.make("AssetSelling")
 STOP = np.zeros((MODEL.H, MODEL.S), int)
