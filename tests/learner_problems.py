@@ -3,9 +3,9 @@
 import numpy as np
 
 from bqrl.learners.play import ModelWorld
-from bqrl.mdp.policy import StochasticPolicy
 from bqrl.learners.run import Run
 from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import StochasticPolicy
 
 
 def two_arms():

@@ -10,6 +10,7 @@ import bqrl
 from bqrl.errors import ArgumentTypeError, EpisodeError, PolicyError
 from bqrl.learners.play import GymWorld, ModelWorld, blank_episode
 from bqrl.learners.run import learn
+from bqrl.mdp.policy import StochasticPolicy
 
 
 class Scripted(gym.Env):
@@ -146,8 +147,10 @@ WRONG = {
     "got 3 in state": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 3)),
     "got 99 in state": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 99)),
     "must have H=15 and S=6 as the task, got H=16": lambda task: bqrl.MarkovPolicy(np.zeros((task.H + 1, task.S), int)),
-    "must sum to 1, got -2": lambda task: StochasticPolicy(np.full((task.H, task.S, task.A), -1.0)),
-    "must sum to 1, got nan in state 0 at stage 1": lambda task: StochasticPolicy(np.full((task.H, task.S, task.A), np.nan)),
+    "must sum to 1, got -3": lambda task: StochasticPolicy(np.full((task.H, task.S, task.A), -1.0)),
+    "must sum to 1, got nan in state 0 at stage 1": lambda task: StochasticPolicy(
+        np.full((task.H, task.S, task.A), np.nan)
+    ),
     "must have shape": lambda task: StochasticPolicy(np.ones((task.H, task.S))),
 }
 
@@ -164,7 +167,9 @@ def test_an_action_that_a_state_does_not_have_is_refused():
     with pytest.raises(PolicyError, match="must play an available action, got 1 in state"):
         learn(mdp, plans(lambda task: bqrl.MarkovPolicy(np.ones((task.H, task.S), int))), tau=0.5, episodes=2, seed=1)
     both = StochasticPolicy(np.full((3, 2, 2), 0.5))
-    with pytest.raises(PolicyError, match="be 0 where the action is not available, got 0.5 for action 1 in state 1 at stage 2"):
+    with pytest.raises(
+        PolicyError, match=r"be 0 where the action is not available, got 0\.5 for action 1 in state 1 at stage 2"
+    ):
         learn(mdp, plans(lambda task: both), tau=0.5, episodes=2, seed=1)
 
 
@@ -192,7 +197,34 @@ def test_flags_of_an_environment_must_be_true_or_false():
         learn(env, "q-learning", 0.5, 5, 0, horizon=4)
 
 
-@pytest.mark.parametrize("chances", [[[[0.5, 0.5]]], None, np.array([["a"]])])
+@pytest.mark.parametrize("chances", [[[["half", 0.5]]], None, np.array([["a"]])])
 def test_probabilities_must_be_an_array_of_numbers(chances):
     with pytest.raises(ArgumentTypeError, match="probabilities must be an array of numbers, got"):
         learn("MachineReplacement", plans(lambda task: StochasticPolicy(chances)), tau=0.1, episodes=3, seed=1)
+
+
+@pytest.mark.parametrize("action", [0.9, True, "x", None])
+def test_an_action_that_is_no_whole_number_is_refused_while_learning(action):
+    class Own(bqrl.Policy):
+        def act(self, h, s, memory):
+            return action
+
+    for problem, options in (("SafeOrRisky", {}), (Scripted(), {"horizon": 3})):
+        with pytest.raises(PolicyError, match="the action in state 0 at stage 1 must be a whole number, got"):
+            learn(problem, plans(lambda task: Own()), tau=0.5, episodes=2, seed=1, **options)
+
+
+def test_a_mixture_with_a_stochastic_part_draws_from_the_learners_stream():
+    mdp = bqrl.MDP(np.ones((1, 3, 1)), [[0.0, 1.0, 2.0]], horizon=1)
+    mix = bqrl.MixturePolicy([StochasticPolicy([[[0.5, 0.0, 0.5]]]), bqrl.MarkovPolicy([[1]])], [0.5, 0.5])
+    runs = []
+    for world in (
+        ModelWorld(mdp, np.random.default_rng(0)),
+        ModelWorld(mdp, np.random.default_rng(0)),
+        GymWorld(mdp.as_env(), 1, np.random.default_rng(0), np.zeros(1, int)),
+    ):
+        chance = np.random.default_rng(1)
+        runs.append([int(world.play(mix, chance).actions[0]) for _ in range(4000)])
+    assert runs[0] == runs[1] == runs[2]
+    shares = np.bincount(runs[0]) / 4000
+    assert shares == pytest.approx([0.25, 0.5, 0.25], abs=5 * np.sqrt(0.25 / 4000))

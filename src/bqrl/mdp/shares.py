@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bqrl.checks import short
 from bqrl.errors import PolicyError
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP
@@ -26,7 +27,9 @@ def check_shares(
     if bad.any():
         h, s = (int(i) for i in np.argwhere(bad)[0])
         where = f"in state {state_label(s)} at stage {h + 1}"
-        raise PolicyError(f"action probabilities must sum to 1, got {sums[h, s]:.6g} {where}", stage=h, state=s)
+        raise PolicyError(
+            f"action probabilities must sum to 1, got {short(float(sums[h, s]))} {where}", stage=h, state=s
+        )
     wrong = met[:, :, None] & ((shares < 0.0) | (~available & (shares > 0.0)))
     if wrong.any():
         h, s, a = (int(i) for i in np.argwhere(wrong)[0])
