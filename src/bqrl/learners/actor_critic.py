@@ -60,7 +60,7 @@ class ActorCritic(Learner):
         self.chances = np.empty(self.available.shape)
         add_parts(self.parts, self.sharing, logits)
         softmax_table(logits, self.available, self.chances)
-        self._behaviour = StochasticPolicy(self.chances)
+        self._behaviour = StochasticPolicy.unchecked(self.chances)
         self._policy = MarkovPolicy(self.chances.argmax(axis=2))
 
     @abstractmethod

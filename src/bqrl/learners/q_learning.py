@@ -69,7 +69,7 @@ class QLearning(Learner):
         """Return the greedy actions, mixed with uniformly random ones at the rate epsilon."""
         chances = np.empty(self.Q.shape)
         explore(self.actions, self.available, self.epsilon, chances)
-        return StochasticPolicy(chances)
+        return StochasticPolicy.unchecked(chances)
 
     def observe(self, episode: Episode) -> None:
         """Update the table of every stage."""

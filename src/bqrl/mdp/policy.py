@@ -292,9 +292,19 @@ class StochasticPolicy(Policy):
             raise PolicyError(f"probabilities must have shape (H, S, A), got {given.shape}")
         table = np.array(given, dtype=np.float64)
         check_shares(table, np.ones(table.shape, bool), np.any(table, axis=2))
+        self._hold(table, random_seed(seed))
+
+    @classmethod
+    def unchecked(cls, probabilities: FloatArray) -> StochasticPolicy:
+        """The policy of probabilities that compiled loops computed, without a copy: learners make one per episode."""
+        policy = cls.__new__(cls)
+        policy._hold(probabilities, 0)
+        return policy
+
+    def _hold(self, table: FloatArray, seed: int) -> None:
         self.probabilities: FloatArray = read_only(table)
         self.H, self.S = table.shape[:2]
-        self._seed = random_seed(seed)
+        self._seed = seed
 
     @cached_property
     def _coin(self) -> np.random.Generator:
