@@ -42,7 +42,7 @@ def rows_of(title: str) -> list[Row]:
 def one(job: tuple[int, str, int, int]) -> dict[str, Any]:
     """One run: its share, the share of its last episodes, and its seconds."""
     import bqrl
-    from bqrl.planners.convert import uniform
+    from bqrl.mdp.shares import uniform
 
     place, title, episodes, seed = job
     problem, build, tau = rows_of(title)[place]

@@ -32,7 +32,7 @@ from _suite import ROWS
 import bqrl
 from bqrl.papers.ucb_bqrl.theory.hard_family import growth_exponent
 from bqrl.results.charts import BROWN, GREY, Curve, altair, image, learner_colours, lines, with_title
-from bqrl.study.scores import Contender, band_name, bootstrap_band
+from bqrl.study.scores import Contender, band_name, mean_band
 from bqrl.theory import hard_lower_bound
 
 FIRST, POINTS = 200, 25  # smallest T, and number of T
@@ -88,7 +88,7 @@ def panel(runs: list[dict[str, Any]], at: np.ndarray, problem: str, tau: float) 
     x, curves, exponents = at.astype(float), [], []
     for learner, label in LEARNERS.items():
         found = regrets(runs, problem, tau, learner)
-        mean, (low, high) = found.mean(axis=0), bootstrap_band(found)
+        mean, (low, high) = found.mean(axis=0), mean_band(found)
         some = mean > 0.0  # zero has no place on a logarithmic axis
         curves.append(Curve(label, x[some], mean[some], np.maximum(low, 0.1 * mean)[some], high[some]))
         slope, _ = growth_exponent(at, found[None], FIRST)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import bqrl
-from bqrl.planners.convert import uniform
+from bqrl.mdp.shares import uniform
 
 EPISODES = 2000
 SEEDS = range(1, 11)

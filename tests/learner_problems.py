@@ -3,9 +3,9 @@
 import numpy as np
 
 from bqrl.learners.play import ModelWorld
-from bqrl.learners.protocol import Randomised
 from bqrl.learners.run import Run
 from bqrl.mdp.model import MDP
+from bqrl.mdp.policy import StochasticPolicy
 
 
 def two_arms():
@@ -56,7 +56,7 @@ def bits(run):
 def uniform_play(mdp):
     """Behaviour that draws every available action with the same probability."""
     chances = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A)).astype(float)
-    return Randomised(chances / np.maximum(chances.sum(axis=2, keepdims=True), 1.0))
+    return StochasticPolicy(chances / np.maximum(chances.sum(axis=2, keepdims=True), 1.0))
 
 
 def episodes(mdp, n, seed=0):

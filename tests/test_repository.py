@@ -109,7 +109,7 @@ def test_papers_do_not_import_the_command_line():
     assert not [name for name in found if name.startswith("bqrl.cli")]
 
 
-POSITIONAL = {"Law", "Randomised"}  # built as Law(values, probabilities) and Randomised(probabilities)
+POSITIONAL = {"Law"}  # built as Law(values, probabilities)
 POSITIONAL |= {"Table", "Sentence"}  # their rows and their text come first, everything else by keyword
 
 

@@ -31,7 +31,7 @@ _NAMES = {  # public names by module
     "logs.estimate": "Estimate",
     "logs.fit": "fit",
     "mdp.model": "MDP",
-    "mdp.policy": "LabelPolicy MarkovPolicy MixturePolicy Policy QuantileLevelPolicy TargetPolicy",
+    "mdp.policy": "LabelPolicy MarkovPolicy MixturePolicy Policy QuantileLevelPolicy StochasticPolicy TargetPolicy",
     "mdp.step": "from_step",
     "mdp.toy_text": "from_gymnasium",
     "planners.confidence": "constant_buffer log_buffer power_buffer",

@@ -19,6 +19,7 @@ from bqrl.mdp.policy import (
     MixturePolicy as MixturePolicy,
     Policy as Policy,
     QuantileLevelPolicy as QuantileLevelPolicy,
+    StochasticPolicy as StochasticPolicy,
     TargetPolicy as TargetPolicy,
 )
 from bqrl.mdp.step import from_step as from_step

@@ -16,7 +16,7 @@ import pytest
 from helpers import SHORT, Corridor, one_line, strict
 
 import bqrl
-from bqrl.planners.convert import uniform
+from bqrl.mdp.shares import uniform
 from bqrl.results.result import read
 from bqrl.study.store import Store, execute
 

@@ -9,8 +9,8 @@ from oracles import small_mdps
 import bqrl
 from bqrl.errors import ArgumentTypeError, EpisodeError, PolicyError
 from bqrl.learners.play import GymWorld, ModelWorld, blank_episode
-from bqrl.learners.protocol import Randomised
 from bqrl.learners.run import learn
+from bqrl.mdp.policy import StochasticPolicy
 
 
 class Scripted(gym.Env):
@@ -38,7 +38,7 @@ def test_compiled_episodes_of_a_target_policy_are_those_of_its_methods(mdp, tau,
     world = ModelWorld(mdp, np.random.default_rng(0))
     u = np.random.default_rng(seed).random(mdp.H + 1)
     quick, slow = blank_episode(mdp.H), blank_episode(mdp.H)
-    world.follow(policy, u, slow, np.random.default_rng(0))
+    world.follow(policy, u, slow)
     assert world.follower.fits(policy)
     world.follower.play(policy, u, *quick[:3])
     for a, b in zip(quick, slow, strict=True):
@@ -50,10 +50,10 @@ def test_compiled_episodes_of_a_target_policy_are_those_of_its_methods(mdp, tau,
         )
 
 
-def test_randomised_behaviour_has_its_probabilities():
+def test_a_stochastic_policy_is_played_with_its_probabilities():
     mdp = bqrl.MDP(np.ones((1, 3, 1)), [[0.0, 1.0, 2.0]], horizon=1)
     world, chance = ModelWorld(mdp, np.random.default_rng(0)), np.random.default_rng(1)
-    behaviour = Randomised(np.array([[[0.2, 0.0, 0.8]]]))
+    behaviour = StochasticPolicy(np.array([[[0.2, 0.0, 0.8]]]))
     played = [int(world.play(behaviour, chance).actions[0]) for _ in range(4000)]
     assert 1 not in played
     assert np.mean(np.array(played) == 2) == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 4000))
@@ -75,7 +75,7 @@ def test_each_episode_takes_the_same_number_of_uniforms():
     mdp = bqrl.envs.make("AssetSelling", offers=4, start=1)
     worlds = [ModelWorld(mdp, np.random.default_rng(0)) for _ in range(2)]
     worlds[0].play(bqrl.MarkovPolicy(np.zeros((mdp.H, mdp.S), int)), np.random.default_rng(1))
-    worlds[1].play(Randomised(np.full((mdp.H, mdp.S, 2), 0.5)), np.random.default_rng(1))
+    worlds[1].play(StochasticPolicy(np.full((mdp.H, mdp.S, 2), 0.5)), np.random.default_rng(1))
     assert worlds[0].state() == worlds[1].state()
 
 
@@ -147,9 +147,11 @@ WRONG = {
     "got 3 in state": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 3)),
     "got 99 in state": lambda task: bqrl.MarkovPolicy(np.full((task.H, task.S), 99)),
     "must have H=15 and S=6 as the task, got H=16": lambda task: bqrl.MarkovPolicy(np.zeros((task.H + 1, task.S), int)),
-    "must be a law on the actions": lambda task: Randomised(np.full((task.H, task.S, task.A), -1.0)),
-    "actions of state 0 at stage 1": lambda task: Randomised(np.full((task.H, task.S, task.A), np.nan)),
-    "must have shape": lambda task: Randomised(np.ones((task.H, task.S))),
+    "must sum to 1, got -3": lambda task: StochasticPolicy(np.full((task.H, task.S, task.A), -1.0)),
+    "must sum to 1, got nan in state 0 at stage 1": lambda task: StochasticPolicy(
+        np.full((task.H, task.S, task.A), np.nan)
+    ),
+    "must have shape": lambda task: StochasticPolicy(np.ones((task.H, task.S))),
 }
 
 
@@ -164,8 +166,10 @@ def test_an_action_that_a_state_does_not_have_is_refused():
     mdp = bqrl.MDP(rows, horizon=3)
     with pytest.raises(PolicyError, match="must play an available action, got 1 in state"):
         learn(mdp, plans(lambda task: bqrl.MarkovPolicy(np.ones((task.H, task.S), int))), tau=0.5, episodes=2, seed=1)
-    both = Randomised(np.full((3, 2, 2), 0.5))
-    with pytest.raises(PolicyError, match="law on the actions of state 1 at stage 2"):
+    both = StochasticPolicy(np.full((3, 2, 2), 0.5))
+    with pytest.raises(
+        PolicyError, match=r"be 0 where the action is not available, got 0\.5 for action 1 in state 1 at stage 2"
+    ):
         learn(mdp, plans(lambda task: both), tau=0.5, episodes=2, seed=1)
 
 
@@ -193,7 +197,34 @@ def test_flags_of_an_environment_must_be_true_or_false():
         learn(env, "q-learning", 0.5, 5, 0, horizon=4)
 
 
-@pytest.mark.parametrize("chances", [[[[0.5, 0.5]]], None, np.array([["a"]])])
+@pytest.mark.parametrize("chances", [[[["half", 0.5]]], None, np.array([["a"]])])
 def test_probabilities_must_be_an_array_of_numbers(chances):
     with pytest.raises(ArgumentTypeError, match="probabilities must be an array of numbers, got"):
-        learn("MachineReplacement", plans(lambda task: Randomised(chances)), tau=0.1, episodes=3, seed=1)
+        learn("MachineReplacement", plans(lambda task: StochasticPolicy(chances)), tau=0.1, episodes=3, seed=1)
+
+
+@pytest.mark.parametrize("action", [0.9, True, "x", None])
+def test_an_action_that_is_no_whole_number_is_refused_while_learning(action):
+    class Own(bqrl.Policy):
+        def act(self, h, s, memory):
+            return action
+
+    for problem, options in (("SafeOrRisky", {}), (Scripted(), {"horizon": 3})):
+        with pytest.raises(PolicyError, match="the action in state 0 at stage 1 must be a whole number, got"):
+            learn(problem, plans(lambda task: Own()), tau=0.5, episodes=2, seed=1, **options)
+
+
+def test_a_mixture_with_a_stochastic_part_draws_from_the_learners_stream():
+    mdp = bqrl.MDP(np.ones((1, 3, 1)), [[0.0, 1.0, 2.0]], horizon=1)
+    mix = bqrl.MixturePolicy([StochasticPolicy([[[0.5, 0.0, 0.5]]]), bqrl.MarkovPolicy([[1]])], [0.5, 0.5])
+    runs = []
+    for world in (
+        ModelWorld(mdp, np.random.default_rng(0)),
+        ModelWorld(mdp, np.random.default_rng(0)),
+        GymWorld(mdp.as_env(), 1, np.random.default_rng(0), np.zeros(1, int)),
+    ):
+        chance = np.random.default_rng(1)
+        runs.append([int(world.play(mix, chance).actions[0]) for _ in range(4000)])
+    assert runs[0] == runs[1] == runs[2]
+    shares = np.bincount(runs[0]) / 4000
+    assert shares == pytest.approx([0.25, 0.5, 0.25], abs=5 * np.sqrt(0.25 / 4000))

@@ -17,7 +17,7 @@ from bqrl.learners.protocol import Learner, Task, blank_model
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, Policy
+from bqrl.mdp.policy import MarkovPolicy, Policy, StochasticPolicy
 from bqrl.planners.evaluate import evaluate, simulate
 from bqrl.planners.expected import best_mean
 
@@ -403,7 +403,7 @@ def test_a_record_whose_last_policy_cannot_be_stored_is_loaded_without_it(tmp_pa
 @pytest.mark.parametrize(
     ("method", "returned", "match"),
     [
-        ("evaluated", np.zeros((2, 2), int), r"Own\.evaluated\(\) must return a bqrl\.Policy or None, got array"),
+        ("evaluated", 3, r"Own\.evaluated\(\) must return a bqrl\.Policy, or an array .* or None, got 3"),
         ("notes", None, r"Own\.notes\(\) must return a dict of numbers by name, got None"),
         ("notes", {1: 2.0}, r"got \{1: 2\.0\}"),
         ("notes", {"a": "x"}, r"got \{'a': 'x'\}"),
@@ -523,7 +523,9 @@ def test_what_plan_returns_must_be_a_policy():
         def plan(self):
             return 3
 
-    with pytest.raises(ArgumentTypeError, match=r"Wrong\.plan\(\) must return a bqrl\.Policy, got 3"):
+    with pytest.raises(
+        ArgumentTypeError, match=r"Wrong\.plan\(\) must return a bqrl\.Policy, or an array of actions .*, got 3"
+    ):
         learn(SMALL, Wrong, 0.5, 5, 1)
 
 
@@ -608,3 +610,59 @@ def test_settings_hold_everything_that_fixes_the_run():
 def test_a_named_problem_is_learned_by_its_name():
     by_name, by_model = learn("AssetSelling", "ucbvi", 0.3, 5, 4), learn(asset_selling(), "ucbvi", 0.3, 5, 4)
     assert np.array_equal(by_name.returns, by_model.returns)
+
+
+SAFE_OR_RISKY = bqrl.envs.make("SafeOrRisky")
+HALF = np.full((SAFE_OR_RISKY.H, 1, 2), 0.5)
+
+
+@pytest.mark.parametrize("planned", [HALF, HALF[0], HALF.tolist(), StochasticPolicy(HALF)])
+@pytest.mark.parametrize("method", ["plan", "evaluated"])
+def test_a_stochastic_policy_is_scored_by_its_draws(method, planned):
+    own = type("Own", (First,), {method: lambda self: planned})
+    record = learn(SAFE_OR_RISKY, own, 0.1, 3, 1)
+    assert record.scores == "exact"
+    assert record.quantile(0.1).tolist() == [9.0] * 3  # the most probable actions would have 10
+    assert record.means() == pytest.approx([13.25] * 3)
+    assert isinstance(record.final_policy, StochasticPolicy)
+
+
+def test_a_learner_may_plan_an_array_of_actions():
+    own = type("Own", (First,), {"plan": lambda self: np.ones(1, int)})
+    record = learn(SAFE_OR_RISKY, own, 0.1, 3, 1)
+    assert record.quantile(0.1)[0] == evaluate(SAFE_OR_RISKY, "always:Risky").quantile(0.1)
+
+
+def test_records_and_checkpoints_keep_a_stochastic_policy(tmp_path):
+    def make(task, rng):
+        return plays(lambda: StochasticPolicy(HALF))(task, rng)
+
+    whole = learn(SAFE_OR_RISKY, make, 0.1, 6, 1)
+    run = Run(SAFE_OR_RISKY, make, 0.1, 6, 1)
+    for _ in range(3):
+        run.step()
+    other = Run(SAFE_OR_RISKY, make, 0.1, 6, 1)
+    other.restore(run.state())
+    for _ in range(3):
+        other.step()
+    assert other.record().returns.tobytes() == whole.returns.tobytes()
+    bqrl.save(whole, tmp_path / "record.npz")
+    again = bqrl.load(tmp_path / "record.npz")
+    assert again.final_policy.probabilities.tobytes() == HALF.tobytes()
+
+
+@pytest.mark.parametrize("name", ["q-learning", "sarsa", "ppo", "trpo"])
+def test_built_in_learners_that_draw_are_scored_without_their_draws(name):
+    run = Run(SMALL, name, 0.5, 4, 1)
+    for _ in range(4):
+        assert run.learner.plan().kind == "stochastic"
+        run.step()
+    assert run.record().final_policy.kind == "markov"
+
+
+def test_an_array_of_another_shape_is_refused_with_the_shapes_that_fit():
+    own = type("Own", (First,), {"plan": lambda self: np.zeros((7, 7), int)})
+    with pytest.raises(
+        ArgumentError, match=r"Own\.plan\(\) must have shape \(7,\) or .* \(probabilities\), got \(7, 7\)"
+    ):
+        learn(SMALL, own, 0.5, 3, 1)

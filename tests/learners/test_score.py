@@ -259,3 +259,17 @@ def test_a_policy_that_draws_its_actions_is_scored_by_simulation():
     law = bqrl.Law(scorer.points, scorer.law(Draws()))
     assert scorer.simulated == SIMULATED_EPISODES
     assert abs(law.mean() - 5.5) < 0.15
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_error_covers_stochastic_policies_alone_and_in_a_mixture(seed):
+    rng = np.random.default_rng(seed)
+    mdp = discounted(rng, 2, 2, 9)
+    policy = bqrl.StochasticPolicy(rng.dirichlet(np.ones(2), (9, 2)))
+    scorer = Scorer(mdp)
+    assert not scorer.grid.exact
+    assert_within_the_error(scorer, mdp, policy)
+    assert_within_the_error(
+        Scorer(mdp), mdp, bqrl.MixturePolicy([policy, bqrl.MarkovPolicy(np.zeros((9, 2), int))], [0.5, 0.5])
+    )
+    assert scorer.simulated == 0

@@ -2,11 +2,13 @@
 
 import gymnasium as gym
 import numpy as np
+import pytest
 from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mdp_strategies import models
 
+import bqrl
 from bqrl import MDP
 from bqrl.mdp.gymnasium import MDPEnv
 
@@ -127,3 +129,33 @@ def test_vectorised_environments_play_it():
 
 def test_a_model_behind_an_environment_can_be_read_back():
     assert MDPEnv(MASKED).unwrapped.mdp is MASKED
+
+
+def test_a_log_of_an_environment_with_events_is_read_by_fit():
+    """`info["event"]` is the event as the model names it, not its index in the law."""
+    law = {"rain": 0.3, "dry": 0.7}
+    mdp = bqrl.from_step(
+        lambda s, a, e: (min(s + 1, 2), float(a) if e == "rain" else 2.0), [0, 1], law, horizon=4, start=0
+    )
+    env = mdp.as_env()
+    log = {name: [] for name in ("episode", "state", "action", "reward", "next_state", "event")}
+    for episode in range(30):
+        s, _ = env.reset(seed=episode)
+        for h in range(mdp.H):
+            after, reward, _, _, info = env.step((episode + h) % 2)
+            step = episode, mdp.state_label(s), mdp.action_label((episode + h) % 2), reward, mdp.state_label(after)
+            for column, value in zip(log.values(), (*step, info["event"]), strict=True):
+                column.append(value)
+            s = after
+    assert set(log["event"]) == {"rain", "dry"}
+    _, probability, reward = bqrl.fit(log, model=mdp).mdp.outcomes(0, 0, 0)
+    assert probability[reward == 0.0] == pytest.approx(log["event"].count("rain") / 120)
+
+
+def test_a_step_without_a_law_has_no_event():
+    mdp = bqrl.from_step(lambda s, a, e: (1, float(e) if s == 0 else 0.0), [0], {5: 0.5, 7: 0.5}, horizon=2, start=0)
+    env = mdp.as_env()
+    env.reset(seed=1)
+    first, second = env.step(0)[4], env.step(0)[4]
+    assert first["event"] in (5, 7)
+    assert second["event"] is None

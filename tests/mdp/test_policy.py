@@ -9,20 +9,22 @@ from hypothesis import strategies as st
 from oracles import LEVELS, random_mdp, small_mdps
 
 import bqrl
-from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, envs, evaluate, load
+from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, StochasticPolicy, envs, evaluate, load
 from bqrl.errors import ArgumentError, FileFormatError, PolicyError, SizeError
 from bqrl.mdp.policy import storable
+from bqrl.mdp.shares import uniform
 from bqrl.planners.target import guarantee_curve
 
 MODEL = bqrl.envs.make("AssetSelling")
 
 
-def five_kinds(mdp, tau=0.3):
+def six_kinds(mdp, tau=0.3):
     curve = guarantee_curve(mdp, keep=True)
     target = curve.policy(tau)
     markov = bqrl.solve(mdp, tau, planner="expected").policy
     return [
         markov,
+        StochasticPolicy(uniform(mdp)),
         target,
         target.to_labels(mdp),
         curve.level_policy(tau),
@@ -31,7 +33,7 @@ def five_kinds(mdp, tau=0.3):
 
 
 def test_no_kind_acts_where_there_is_nothing():
-    for policy in five_kinds(MODEL):
+    for policy in six_kinds(MODEL):
         memory = policy.start(0.5)
         for h, s, message in (
             (-1, 5, "h must be a whole number from 0 to 9, got -1"),
@@ -43,7 +45,7 @@ def test_no_kind_acts_where_there_is_nothing():
         ):
             with pytest.raises(ValueError, match=message):
                 policy.act(h, s, memory)
-        if policy.kind != "markov":
+        if policy.kind not in ("markov", "stochastic"):
             for nothing in (None, float("nan")):
                 with pytest.raises(ValueError, match=r"expected a memory of this policy, got .*; begin with memory"):
                     policy.act(0, 5, nothing)
@@ -52,7 +54,7 @@ def test_no_kind_acts_where_there_is_nothing():
 @given(small_mdps(), st.floats(0.05, 0.95))
 def test_every_kind_survives_saving(tmp_path_factory, mdp, tau):
     path = tmp_path_factory.mktemp("policies") / "policy.npz"
-    for policy in five_kinds(mdp, tau):
+    for policy in six_kinds(mdp, tau):
         policy.save(path)
         again = load(path)
         assert type(again) is type(policy)
@@ -78,7 +80,7 @@ def test_damaged_files_get_one_line(tmp_path, content):
 
 def test_files_that_hold_something_else(tmp_path):
     np.savez(tmp_path / "other.npz", bqrl_policy=np.array("neural"))
-    with pytest.raises(FileFormatError, match="expected a policy of the kind markov, target"):
+    with pytest.raises(FileFormatError, match="expected a policy of the kind markov, stochastic, target"):
         load(tmp_path / "other.npz")
     np.savez(tmp_path / "half.npz", bqrl_policy=np.array("target"))
     with pytest.raises(FileFormatError, match=r"half\.npz: expected a target policy, got damaged arrays"):
@@ -90,8 +92,8 @@ def test_files_that_hold_something_else(tmp_path):
 
 
 def test_tables_name_what_the_problem_names():
-    markov, target, labels, level, mix = five_kinds(MODEL)
-    for policy in (markov, target, labels, level, mix):
+    markov, stochastic, target, labels, level, mix = six_kinds(MODEL)
+    for policy in (markov, stochastic, target, labels, level, mix):
         rows = policy.rows(MODEL)
         assert {row["action"] for row in rows} <= {"Stop", "Continue"}
         assert {row["stage"] for row in rows} == set(range(1, 11))  # people count from 1
@@ -189,7 +191,7 @@ def test_forty_thousand_actions_do_not_overflow(tmp_path):
 
 
 def test_tables_of_a_policy_are_read_only():
-    for policy in five_kinds(MODEL):
+    for policy in six_kinds(MODEL):
         arrays = [policy.actions] if policy.kind == "markov" else list(getattr(policy, "actions", []))
         arrays += [getattr(policy, name) for name in ("root", "action", "child", "weights") if hasattr(policy, name)]
         for array in arrays:
@@ -247,7 +249,7 @@ def test_files_hold_a_custom_policy_as_a_graph_of_labels_or_refuse_it(tmp_path):
         storable(one, COINS).save(path)
         assert evaluate(COINS, load(path)).equals(evaluate(COINS, policy))
         path.unlink()
-    plain = five_kinds(MODEL)[0]
+    plain = six_kinds(MODEL)[0]
     assert storable(plain, MODEL) is plain
 
 
@@ -356,3 +358,59 @@ def test_on_ties_the_level_alone_chooses_otherwise():
     assert curve.sweep.values[1][1, one] == curve.sweep.values[1][1, two] == 0.0
     assert by_need.act(1, 1, 1.0) == 0
     assert curve.level_policy(tau).act(1, 1, level) == 1
+
+
+HALF = StochasticPolicy([[[0.5, 0.5]]] * 10)
+
+
+def test_a_stochastic_policy_draws_from_its_own_seeded_stream():
+    shares = [[[0.2, 0.0, 0.8]]]
+    first, again, other = (StochasticPolicy(shares, seed=seed) for seed in (3, 3, 4))
+    drawn = [[policy.act(0, 0) for _ in range(2000)] for policy in (first, again, other)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert set(drawn[0]) == {0, 2}
+    assert np.mean(np.array(drawn[0]) == 2) == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 2000))
+
+
+@pytest.mark.parametrize(
+    ("shares", "kind", "message"),
+    [
+        ([[0.5, 0.5]], PolicyError, r"probabilities must have shape \(H, S, A\), got \(1, 2\)"),
+        ([[[0.5, 0.4]]], PolicyError, "must sum to 1, got 0.9 in state 0 at stage 1"),
+        ([[[1.5, -0.5]]], PolicyError, "must not be negative, got -0.5 for action 1 in state 0 at stage 1"),
+        ([[[0.0, float("nan")]]], PolicyError, "must sum to 1, got nan"),
+        ([[["a", "b"]]], TypeError, "must be an array of numbers, got list"),
+        ([[[1.0], [0.5, 0.5]]], TypeError, "must be an array of numbers, got list"),
+    ],
+)
+def test_action_probabilities_that_are_none_are_refused(shares, kind, message):
+    with pytest.raises(kind, match=message):
+        StochasticPolicy(shares)
+
+
+def test_later_changes_of_an_array_do_not_change_the_policy():
+    shares = np.full((1, 1, 2), 0.5)
+    policy = StochasticPolicy(shares)
+    shares[:] = [1.0, 0.0]
+    assert policy.probabilities.tolist() == [[[0.5, 0.5]]]
+    with pytest.raises(ValueError, match="read-only"):
+        policy.probabilities[:] = 0.0
+
+
+def test_a_state_without_probabilities_has_no_draw():
+    with pytest.raises(PolicyError, match="expected a state with action probabilities, got state 1 at stage 1"):
+        StochasticPolicy([[[0.5, 0.5], [0.0, 0.0]]]).act(0, 1)
+
+
+@pytest.mark.parametrize("convert", ["to_markov", "to_labels"])
+def test_a_stochastic_policy_has_no_form_with_one_action_per_history(convert):
+    mdp = bqrl.envs.make("SafeOrRisky")
+    with pytest.raises(PolicyError, match=r"expected a policy that draws no actions, .*argmax\(axis=2\)\)"):
+        getattr(HALF, convert)(mdp)
+
+
+def test_a_mixture_within_a_mixture_draws_by_the_same_uniform_number():
+    inner = MixturePolicy([MarkovPolicy([[1]]), MarkovPolicy([[2]])], [0.25, 0.75])
+    outer = MixturePolicy([MarkovPolicy([[0]]), inner], [0.5, 0.5])
+    played = [outer.act(0, 0, outer.start(u)) for u in (0.0, 0.49, 0.5, 0.62, 0.63, 0.999)]
+    assert played == [0, 0, 1, 1, 2, 2]

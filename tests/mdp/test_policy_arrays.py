@@ -8,6 +8,7 @@ from bqrl import MarkovPolicy, MixturePolicy, load
 from bqrl.errors import FileFormatError
 from bqrl.mdp.files import write_arrays
 from bqrl.mdp.policy_arrays import policy_from_arrays
+from bqrl.mdp.shares import uniform
 from bqrl.planners.target import guarantee_curve
 
 MODEL = bqrl.envs.make("AssetSelling", offers=4, start=1, horizon=3)
@@ -16,6 +17,7 @@ TARGET = CURVE.policy(0.3)
 MARKOV = bqrl.solve(MODEL, 0.3, planner="expected").policy
 POLICIES = {
     "markov": MARKOV,
+    "stochastic": bqrl.StochasticPolicy(uniform(MODEL)),
     "target": TARGET,
     "rounded": bqrl.solve(MODEL.replace(discount=0.9), 0.3, points=50).policy,
     "label": TARGET.to_labels(MODEL),
@@ -42,6 +44,10 @@ FAULTS = [
     ("a flat table", "markov", "actions", lambda x: x[0], "must have shape (any, any)"),
     ("no states", "markov", "actions", lambda x: x[:, :0], "at least one stage and state"),
     ("an action of 40 bits", "markov", "actions", lambda x: changed(x.astype(np.int64), 2**40), "numbers from 0 to"),
+    ("a flat table of probabilities", "stochastic", "probabilities", lambda x: x[0], "must have shape (any, any, any)"),
+    ("no actions", "stochastic", "probabilities", lambda x: x[:, :, :0], "at least one stage, state and action"),
+    ("a NaN probability", "stochastic", "probabilities", lambda x: changed(x, np.nan), "finite numbers"),
+    ("probabilities that sum to 2", "stochastic", "probabilities", lambda x: 2 * x, "must sum to 1, got 2"),
     ("a NaN target", "target", "target", lambda x: np.array(np.nan), "must hold finite numbers"),
     ("an infinite target", "target", "target", lambda x: np.array(np.inf), "must hold finite numbers"),
     ("two targets", "target", "target", lambda x: np.zeros(2), "must have shape ()"),

@@ -207,3 +207,37 @@ def test_a_policy_that_draws_its_answers_has_no_exact_law(drawn):
             call(mdp, Draws())
     mean = 5.0 if drawn == "next" else 5.5
     assert abs(bqrl.simulate(mdp, Draws(), 4000, 0).mean() - mean) < 0.2
+
+
+class Plays(bqrl.Policy):
+    """Plays what it is given, at every stage."""
+
+    def __init__(self, action):
+        self.action = action
+
+    def act(self, h, s, memory):
+        return self.action
+
+
+@pytest.mark.parametrize("action", [0.9, 1.0, np.float64(1.0), True, np.True_, "x", None, np.array([0, 1])])
+@pytest.mark.parametrize("use", [bqrl.evaluate, bqrl.simulate])
+def test_an_action_that_is_no_whole_number_is_refused(use, action):
+    with pytest.raises(PolicyError, match=r"^the action in state 0 at stage 1 must be a whole number, got ") as caught:
+        use(bqrl.envs.make("SafeOrRisky"), Plays(action))
+    assert (caught.value.stage, caught.value.state) == (0, 0)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("action", [1, np.int16(1), np.uint8(1), np.array(1)])
+def test_whole_numbers_of_every_type_are_actions(action):
+    mdp = bqrl.envs.make("SafeOrRisky")
+    assert bqrl.evaluate(mdp, Plays(action)).equals(bqrl.evaluate(mdp, Plays(1)))
+
+
+def test_many_actions_that_are_no_whole_numbers_are_refused():
+    class Many(Plays):
+        def act_many(self, h, s, memory):
+            return np.full(s.size, 0.9)
+
+    with pytest.raises(PolicyError, match=r"must be a whole number, got 0\.9"):
+        bqrl.evaluate(bqrl.envs.make("SafeOrRisky"), Many(0))

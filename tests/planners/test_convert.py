@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from oracles import small_mdps
 
 import bqrl
-from bqrl import Law, MarkovPolicy, evaluate, simulate
+from bqrl import Law, MarkovPolicy, MixturePolicy, StochasticPolicy, evaluate, simulate
 from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
-from bqrl.planners.convert import averaged, bind, uniform
+from bqrl.mdp.shares import uniform
+from bqrl.planners.convert import averaged, bind
 
 MODEL = bqrl.envs.make("AssetSelling")
 STOP = np.zeros((MODEL.H, MODEL.S), int)
@@ -250,8 +251,17 @@ BAD = {
     "a negative probability": (np.broadcast_to([1.5, -0.5], (10, 26, 2)), PolicyError, "must not be negative"),
     "nan": (np.full((10, 26, 2), np.nan), PolicyError, "sum to 1, got nan"),
     "a function of one argument": (lambda h: 0, ArgumentTypeError, "take two arguments, stage and state, got"),
-    "a function of no action": (lambda h, s: None, ArgumentTypeError, "one action"),
-    "a function of a float": (lambda h, s: 0.5, ArgumentTypeError, "one action"),
+    "a function of no action": (
+        lambda h, s: None,
+        PolicyError,
+        "in state 5 at stage 1 must be an index or a name, got None",
+    ),
+    "a function of a float": (
+        lambda h, s: 0.5,
+        PolicyError,
+        "in state 5 at stage 1 must be an index or a name, got 0.5",
+    ),
+    "a function of a truth value": (lambda h, s: True, PolicyError, "must be an index or a name, got True"),
     "a function of an unknown action": (
         lambda h, s: 7,
         PolicyError,
@@ -292,3 +302,47 @@ def test_probabilities_of_actions_that_do_not_exist_are_refused():
     with pytest.raises(PolicyError, match="not available"):
         evaluate(only, np.full((2, 2, 2), 0.5))
     assert bind(only, uniform(only))[0].A == 1
+
+
+@given(small_mdps(), st.integers(0, 10**6))
+def test_a_stochastic_policy_has_the_law_of_its_probabilities_alone_and_in_a_mixture(mdp, seed):
+    shares, best = random_shares(mdp, seed), bqrl.solve(mdp, 0.3).policy
+    policy = StochasticPolicy(shares)
+    assert evaluate(mdp, policy).equals(by_hand(mdp, shares))
+    mixture = evaluate(mdp, MixturePolicy([policy, best], [0.25, 0.75]))
+    assert mixture.equals(Law.mixture([by_hand(mdp, shares), evaluate(mdp, best)], [0.25, 0.75]))
+
+
+def test_simulation_of_stochastic_policies_does_not_touch_their_streams():
+    policy = StochasticPolicy(uniform(MODEL))
+    mixture = MixturePolicy([policy, MixturePolicy([MarkovPolicy(STOP), policy], [0.5, 0.5])], [0.25, 0.75])
+    for one in (policy, mixture):
+        first, second = (simulate(MODEL, one, 20_000, seed=3) for _ in range(2))
+        assert np.array_equal(first, second)
+        law = evaluate(MODEL, one)
+        assert first.mean() == pytest.approx(law.mean(), abs=5 * first.std() / np.sqrt(first.size))
+    assert np.array_equal(simulate(MODEL, policy, 50, seed=3), simulate(MODEL, uniform(MODEL), 50, seed=3))
+
+
+def test_a_mixture_of_deterministic_policies_is_simulated_episode_by_episode_as_played():
+    parts = [MarkovPolicy(STOP), bqrl.solve(MODEL, 0.1).policy]
+    mixture, u = MixturePolicy(parts, [0.25, 0.75]), np.random.default_rng(3).random((200, MODEL.H + 2))
+    alone = [simulate(MODEL, part, 200, seed=3) for part in parts]
+    expected = np.where(u[:, 0] < 0.25, *alone)
+    assert np.array_equal(simulate(MODEL, mixture, 200, seed=3), expected)
+
+
+def test_action_probabilities_by_state_hold_at_every_stage():
+    shares = uniform(MODEL)
+    assert evaluate(MODEL, shares[0]).equals(evaluate(MODEL, shares))
+    one_hot = np.eye(2, dtype=int)[STOP[0]]
+    assert evaluate(MODEL, one_hot).equals(evaluate(MODEL, STOP))
+
+
+def test_the_type_of_a_square_table_says_what_it_holds():
+    """With H = S = A the shapes of actions by stage and of probabilities by state are equal."""
+    mdp = bqrl.MDP(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [10.0, 100.0]], horizon=2)
+    table = np.array([[0, 1], [1, 0]])
+    assert evaluate(mdp, table).equals(evaluate(mdp, MarkovPolicy(table)))
+    assert evaluate(mdp, table.astype(float)).equals(evaluate(mdp, MarkovPolicy([[1, 0], [1, 0]])))
+    assert not evaluate(mdp, table).equals(evaluate(mdp, table.astype(float)))

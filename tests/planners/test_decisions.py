@@ -244,3 +244,21 @@ def test_the_column_of_stages_cannot_have_the_name_of_another_column(cli, tmp_pa
     done = cli("solve", "AssetSelling", "--tau", "0.1", "--stage-name", "action", "--out", tmp_path / "o")
     assert "--stage-name must not be a column of the policy's table, got 'action'; choose another word" in str(done)
     assert not (tmp_path / "o").exists()
+
+
+def test_a_stochastic_policy_has_one_row_per_action_with_its_share():
+    mdp = bqrl.envs.make("AssetSelling")
+    shares = np.where(np.arange(mdp.S)[None, :, None] > 20, [1.0, 0.0], [0.25, 0.75]) * np.ones((mdp.H, 1, 1))
+    shares = np.where(np.broadcast_to(mdp.available, shares.shape), shares, 0.0)
+    policy = bqrl.StochasticPolicy(shares / np.maximum(shares.sum(axis=2, keepdims=True), 1e-300))
+    met = defaultdict(float)
+    for row in policy.table(mdp):
+        met[row["stage"]] += row["probability"]
+        if row["action"] == "Continue":
+            assert row["share"] in (0.75, 1.0)
+    assert dict(met) == pytest.approx(dict.fromkeys(range(1, mdp.H + 1), 1.0))
+    assert all("probability" not in row and 0.0 < row["share"] <= 1.0 for row in policy.rows(mdp))
+    with pytest.raises(PolicyError, match="requires one action per state and stage"):
+        policy.table(mdp, wide=True)
+    mixture = bqrl.MixturePolicy([policy, bqrl.MarkovPolicy(np.zeros((mdp.H, mdp.S), int))], [0.5, 0.5])
+    assert {row["share"] is None for row in mixture.table(mdp)} == {True, False}

@@ -244,3 +244,14 @@ def test_occupancies_with_too_many_needs_are_refused_with_a_remedy(monkeypatch):
         SizeError, match=r"at most 20 labels .*, got \d+ by stage \d; plan on this problem or use simulate"
     ):
         play_shares(mdp, policy)
+
+
+def test_the_occupancy_of_a_stochastic_policy_is_the_mean_over_its_deterministic_policies():
+    mdp = bqrl.MDP(np.random.default_rng(0).dirichlet([1, 1], (2, 2)), [[0.0, 1.0], [2.0, 3.0]], horizon=2)
+    shares = np.random.default_rng(1).dirichlet([1, 1], (2, 2))
+    expected = np.zeros((2, 2, 2))
+    for actions in np.ndindex(2, 2, 2, 2):
+        table = np.reshape(actions, (2, 2))
+        weight = np.prod([shares[h, s, table[h, s]] for h in range(2) for s in range(2)])
+        expected += weight * play_shares(mdp, bqrl.MarkovPolicy(table))
+    np.testing.assert_allclose(play_shares(mdp, bqrl.StochasticPolicy(shares)), expected)

@@ -14,7 +14,7 @@ from bqrl.results.charts import BLUE, MAX_POINTS, PINK, SKY, learner_colours
 from bqrl.results.study_view import StudyView, words_of
 from bqrl.results.words import number
 from bqrl.study.problems import problem_of
-from bqrl.study.scores import Contender, band_name, bootstrap_band
+from bqrl.study.scores import Contender, band_name, mean_band
 from bqrl.study.study import Study
 
 
@@ -28,27 +28,25 @@ def numbers(rows, *keys, **where):
     return np.array([[float(row[key]) for key in keys] for row in chosen])
 
 
-def test_the_main_figure_draws_the_mean_and_the_bootstrap_band_of_the_held_out_seeds(study, view, embedded):
+def test_the_main_figure_draws_the_mean_and_the_mean_band_of_the_held_out_seeds(study, view, embedded):
     spec = view.charts()["figure2_tau0p5"].to_dict()
     drawn = numbers(embedded(spec, "low"), "x", "y", "low", "high", k=0)
     curves = study.experiments["", 0.5].part((1, 2)).values("ucb_bqrl", "capped")
     assert curves.shape == (2, 60)
     assert drawn[:, 0].tolist() == list(range(1, 61))
     assert np.allclose(drawn[:, 1], curves.mean(axis=0), rtol=1e-5)
-    assert np.allclose(drawn[:, 2:].T, bootstrap_band(curves), rtol=1e-5, atol=1e-12)
+    assert np.allclose(drawn[:, 2:].T, mean_band(curves), rtol=1e-5, atol=1e-12)
     said = " ".join(spec["title"]["subtitle"])
     assert said.startswith(f"Band: {band_name(2)}.")
 
 
-def test_every_chart_with_a_band_says_that_it_is_a_bootstrap_band(view):
+def test_every_chart_with_a_band_says_that_it_is_a_confidence_band(view):
     banded = 0
     for name, chart in view.charts().items():
         spec = chart.to_dict()
         marks = [layer["mark"]["type"] for layer in spec.get("layer", [])]
         said = " ".join(spec["title"]["subtitle"])
-        assert ("area" in marks) == (
-            "percentile bootstrap over 2 seeds, narrower than a 95 % confidence band" in said
-        ), name
+        assert ("area" in marks) == ("95 % confidence band of the mean, t interval over 2 seeds" in said), name
         banded += "area" in marks
     assert banded == 3  # two figures and every measure
 
@@ -175,7 +173,7 @@ def test_tables_of_last_values_hold_mean_and_standard_deviation_and_say_so(study
         assert row["tau0p5_mean"] == pytest.approx(ends.mean())
         assert row["tau0p5_std"] == pytest.approx(ends.std(ddof=1))
         assert len(tables[name].rows) == 3 * 3
-    assert "two standard errors" in tables["orderings"].caption
+    assert "at 95 % confidence" in tables["orderings"].caption
 
 
 def test_the_order_of_shown_curves_is_that_of_the_held_out_seeds(study, view):

@@ -9,6 +9,7 @@ import pytest
 from helpers import chart_values, colours_of
 
 import bqrl
+from bqrl.mdp.shares import uniform
 from bqrl.results.views import mdp_view, policy_view
 from bqrl.study.scores import band_name
 
@@ -122,7 +123,8 @@ def test_a_notebook_never_shows_megabytes(name):
 def test_the_picture_of_every_kind_of_policy(objects):
     curve = bqrl.guarantee_curve(MODEL, keep=True)
     mixture = bqrl.solve(MODEL, 0.5, beta=0.2, randomized=True).policy
-    for policy in (curve.level_policy(0.1), objects["policy"].to_markov(MODEL), mixture):
+    stochastic = bqrl.StochasticPolicy(uniform(MODEL))
+    for policy in (curve.level_policy(0.1), objects["policy"].to_markov(MODEL), stochastic, mixture):
         assert "<svg" in picture(policy._repr_html_())[1]
     labels = bqrl.solve(bqrl.envs.make("AssetSelling", offers=3, horizon=2, start=1), 0.5, planner="frontier").policy
     assert isinstance(labels, bqrl.LabelPolicy)
@@ -235,3 +237,10 @@ def test_frames_where_pandas_is_installed(objects, monkeypatch):
         objects["law"].to_frame()
     with pytest.raises(ImportError, match="to_frame needs pandas; install it with: pip install pandas"):
         objects["estimate"].to_frame()  # once a bare ModuleNotFoundError
+
+
+def test_the_map_of_a_stochastic_policy_shows_the_most_probable_actions():
+    policy = bqrl.StochasticPolicy([[[0.25, 0.75], [1.0, 0.0]]])
+    chart = policy_view(policy).to_dict()
+    assert "The most probable actions" in " ".join(chart["title"]["subtitle"])
+    assert {row["s"]: (row["a"], row["part"]) for row in chart_values(chart)} == {"0": ("1", 0.75), "1": ("0", 1.0)}

@@ -248,8 +248,8 @@ GAP = "mean cumulative gap to the exact optimum"
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"A": [1.0, 2.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 1.5 after 100 episodes; then B 8.5 (more than two standard errors away)"),
-        ({"A": [1.0, 9.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 5 after 100 episodes; then B 8.5 (within two standard errors)"),
+        ({"A": [1.0, 2.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 1.5 after 100 episodes; then B 8.5 (a clear difference at 95 % confidence)"),
+        ({"A": [1.0, 9.0], "B": [8.0, 9.0]}, f"A has the smallest {GAP}, 5 after 100 episodes; then B 8.5 (no clear difference at 95 % confidence)"),
         ({"B": [8.0], "A": [0.0], "C": [9.0], "D": [10.0]}, f"A has the smallest {GAP}, 0 after 100 episodes; then B 8, C 9"),
         ({"A": [0.0], "B": [1e-13]}, f"A and B have the smallest {GAP}, 0 after 100 episodes"),
         ({label: [1.0] for label in "ABCDE"}, f"A, B, C, D and E have the smallest {GAP}, 1 after 100 episodes"),
@@ -271,7 +271,7 @@ def test_an_order_carries_the_unit_of_the_problem():
     ends = Ends(
         problem=None, tau=0.1, episodes=100, seeds=(0, 1), learners=(), records={"A": [1.0, 2.0], "B": [8.0, 9.0]}
     )
-    clear = " (more than two standard errors away)"
+    clear = " (a clear difference at 95 % confidence)"
     text = order_of(ends, words=Words(title="", unit="QALY"))
     assert text == f"A has the smallest {GAP}, 1.5 QALY after 100 episodes; then B 8.5 QALY{clear}"
     assert order_of(ends, words=Words(title="", unit="share of the best offer")) == order_of(ends)

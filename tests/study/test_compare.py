@@ -48,7 +48,9 @@ def test_rows_are_ordered_and_say_what_the_band_is(experiment):
     for row in rows:
         ends = experiment.values(row["learner"])[:, -1]
         assert row["gap"] == pytest.approx(ends.mean())
-        assert ends.min() <= row["gap_low"] <= row["gap"] <= row["gap_high"] <= ends.max()
+        assert row["gap_low"] <= row["gap"] <= row["gap_high"]
+        assert row["gap_high"] - row["gap"] == pytest.approx(4.302653 * ends.std(ddof=1) / np.sqrt(3))
+        assert row["gap"] - row["gap_low"] == pytest.approx(row["gap_high"] - row["gap"])
         assert row["band"] == band_name(3)
     by = {row["learner"]: row for row in rows}
     assert by["sarsa"]["beats twin"] == 0.5  # the same learner under another label, run by run

@@ -23,14 +23,14 @@ import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.learners.actor_critic_loops import Batch, add_parts, advantages, fit_values, softmax_table
-from bqrl.learners.protocol import Episode, Learner, Randomised, Task
-from bqrl.mdp.policy import MarkovPolicy
+from bqrl.learners.protocol import Episode, Learner, Task
+from bqrl.mdp.policy import MarkovPolicy, StochasticPolicy
 
 MAX_BATCH = 1_000_000  # episodes of a batch; also epochs, steps of a minibatch and iterations
 
 
 class ActorCritic(Learner):
-    """A learner that improves a randomised policy after each batch of episodes."""
+    """A learner that improves a stochastic policy after each batch of episodes."""
 
     stored: ClassVar[tuple[str, ...]] = ("parts", "value_parts", "V", "states", "actions", "rewards", "filled")
 
@@ -60,14 +60,14 @@ class ActorCritic(Learner):
         self.chances = np.empty(self.available.shape)
         add_parts(self.parts, self.sharing, logits)
         softmax_table(logits, self.available, self.chances)
-        self._behaviour = Randomised(self.chances)
+        self._behaviour = StochasticPolicy.unchecked(self.chances)
         self._policy = MarkovPolicy(self.chances.argmax(axis=2))
 
     @abstractmethod
     def improve(self, batch: Batch) -> None:
         """Improve the parts of the logits with a batch of episodes."""
 
-    def plan(self) -> Randomised:
+    def plan(self) -> StochasticPolicy:
         """Return the policy's probabilities."""
         return self._behaviour
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown, wrong_type
+from bqrl.checks import shown
 from bqrl.errors import EpisodeError, PolicyError
 from bqrl.kernels.rollout import draw, play_chances, step
 from bqrl.learners.play_loops import Source, find_events
-from bqrl.learners.protocol import Episode, Randomised, Task
+from bqrl.learners.protocol import Episode, Task
 from bqrl.learners.replan import planning_grid
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
-from bqrl.mdp.unroll import check_played
-from bqrl.planners.convert import ACTIONS_TOL
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, StochasticPolicy, TargetPolicy
+from bqrl.mdp.shares import check_shares
+from bqrl.mdp.unroll import action_index, check_played
 from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout
 
@@ -32,7 +32,7 @@ class World(ABC):
     rng: np.random.Generator
 
     @abstractmethod
-    def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
+    def play(self, behaviour: Policy, chance: np.random.Generator) -> Episode:
         """Play one episode of the given behaviour; `chance` is the learner's own stream, for behaviour that draws."""
 
     def state(self) -> dict[str, Any]:
@@ -62,28 +62,29 @@ class ModelWorld(World):
         self.follower = Follower(self.layout)
         self._source = _source(mdp)
 
-    def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
+    def play(self, behaviour: Policy, chance: np.random.Generator) -> Episode:
         """Play one episode by inverse CDF."""
         u, episode = self.rng.random(self.mdp.H + 1), blank_episode(self.mdp.H)
-        if isinstance(behaviour, Randomised):
+        behaviour = _part(behaviour, chance)
+        if isinstance(behaviour, StochasticPolicy):
             v, dynamics = chance.random(self.mdp.H), tuple(self.follower.dynamics)
             play_chances(dynamics, behaviour.probabilities, u, v, *episode[:3])
         elif self.follower.fits(behaviour):
             self.follower.play(behaviour, u, *episode[:3])  # type: ignore[arg-type]
         else:
-            self.follow(behaviour, u, episode, chance)
+            self.follow(behaviour, u, episode)
         if self._source is not None:
             episode = episode._replace(events=np.empty(self.mdp.H, np.int64))
             find_events(self._source, u, episode)
         return episode
 
-    def follow(self, policy: Policy, u: FloatArray, episode: Episode, chance: np.random.Generator) -> None:
-        """Play one episode of any policy through its own methods."""
+    def follow(self, policy: Policy, u: FloatArray, episode: Episode) -> None:
+        """Play one episode of a policy without draws through its own methods."""
         s = int(draw(self.layout.stages.mu, 0, self.mdp.S, u[0]))
-        memory = _start(policy, chance)
+        memory = policy.start()
         episode.states[0] = s
         for h in range(self.mdp.H):
-            a = policy.act(h, s, memory)
+            a = action_index(policy.act(h, s, memory), h, s)
             check_played(self.mdp, h, np.array([s]), np.array([a]))
             step(self.follower.dynamics, h, a, u[1 + h], *episode[:3])
             after = int(episode.states[h + 1])
@@ -91,30 +92,24 @@ class ModelWorld(World):
             s = after
 
 
-def check_behaviour(behaviour: Policy | Randomised, task: Task, mdp: MDP | None) -> None:
+def check_behaviour(behaviour: Policy, task: Task, mdp: MDP | None) -> None:
     """Raise PolicyError unless the behaviour has the shape of the task and plays actions that exist; loops do not check.
 
-    Policies that are neither Markov nor target policies are checked while they are played.
+    Label, quantile-level and custom policies are checked while they are played.
     """
     H, S, A = task.H, task.S, task.A
     met = np.ones((H, S), bool) if mdp is None else mdp.reachable[:-1]
-    if isinstance(behaviour, Randomised):
-        given = behaviour.probabilities
-        if not isinstance(given, np.ndarray) or given.dtype.kind not in "fiu":
-            raise wrong_type("probabilities", given, "be an array of numbers", type(given).__name__)
-        chances = given.astype(np.float64)
-        if chances.shape != (H, S, A):
-            raise PolicyError(f"probabilities must have shape (H, S, A) = {(H, S, A)}, got {chances.shape}")
-        law = ((chances >= 0.0) & (task.available | (chances == 0.0))).all(axis=2)
-        bad = met & ~(law & (np.abs(chances.sum(axis=2) - 1.0) <= ACTIONS_TOL))
-        if bad.any():
-            h, s = map(int, np.argwhere(bad)[0])
-            got = shown(chances[h, s].tolist())
-            rule = f"be a law on the actions of state {s} at stage {h + 1}"
-            raise PolicyError(f"probabilities must {rule}, got {got}", stage=h, state=s)
-        return
     if (behaviour.H or H, behaviour.S or S) != (H, S):
         raise PolicyError(f"the policy must have H={H} and S={S} as the task, got H={behaviour.H} and S={behaviour.S}")
+    if isinstance(behaviour, MixturePolicy):
+        for part in behaviour.policies:
+            check_behaviour(part, task, mdp)
+    if isinstance(behaviour, StochasticPolicy):
+        shares = behaviour.probabilities
+        if shares.shape[2] != A:
+            raise PolicyError(f"action probabilities must have shape (H, S, A) = {(H, S, A)}, got {shares.shape}")
+        labels = () if mdp is None else (mdp.state_label, mdp.action_label)
+        check_shares(shares, task.available, met, *labels)
     if mdp is not None and isinstance(behaviour, (MarkovPolicy, TargetPolicy)):
         for h in range(H):
             played = behaviour.actions[h].reshape(S, -1)[met[h]]
@@ -138,7 +133,7 @@ class GymWorld(World):
         self._slack = 0.0 if table is None else SAME_REWARD * float(np.abs(table.reward).max())
         self._episode = 0
 
-    def play(self, behaviour: Policy | Randomised, chance: np.random.Generator) -> Episode:
+    def play(self, behaviour: Policy, chance: np.random.Generator) -> Episode:
         """Play one episode by stepping the environment."""
         observation, _ = self._parts(self.env.reset(seed=int(self.rng.integers(2**31))), "observation, info", 0)
         s = self._state(observation, 0)
@@ -147,12 +142,13 @@ class GymWorld(World):
         episode = blank_episode(self.H)
         episode.states[0] = s
         over, total = False, 0.0
-        memory = _start(behaviour, chance) if isinstance(behaviour, Policy) else None
+        behaviour = _part(behaviour, chance)
+        memory = behaviour.start()
         for h in range(self.H):
-            if isinstance(behaviour, Randomised):
+            if isinstance(behaviour, StochasticPolicy):
                 a = int(draw(behaviour.probabilities[h, s], 0, behaviour.probabilities.shape[2], chance.random()))
             else:
-                a = behaviour.act(h, s, memory)
+                a = action_index(behaviour.act(h, s, memory), h, s)
             if not 0 <= a < self.env.action_space.n:
                 where = f"the action in state {s} at stage {h + 1}"
                 raise PolicyError(
@@ -175,8 +171,7 @@ class GymWorld(World):
                 if over:
                     after = int(self.ends[after])
             self._check_listed(h, s, a, r, after)
-            if isinstance(behaviour, Policy):
-                memory = behaviour.next(memory, h, s, a, r, after)
+            memory = behaviour.next(memory, h, s, a, r, after)
             episode.actions[h], episode.rewards[h], episode.states[h + 1] = a, r, after
             s = after
         self._episode += 1
@@ -242,9 +237,13 @@ class GymWorld(World):
         super().restore({key: value for key, value in state.items() if key != "episode"})
 
 
-def _start(policy: Policy, chance: np.random.Generator) -> Any:
-    """Return the policy's first memory; a mixture draws its part from the learner's stream."""
-    return policy.start(float(chance.random())) if isinstance(policy, MixturePolicy) else policy.start()
+def _part(policy: Policy, chance: np.random.Generator) -> Policy:
+    """Return the policy that plays an episode: of a mixture the part that it draws from the learner's stream."""
+    u = float(chance.random()) if isinstance(policy, MixturePolicy) else 0.0
+    while isinstance(policy, MixturePolicy):
+        i, u = policy.drawn(u)
+        policy = policy.policies[i]
+    return policy
 
 
 def _source(mdp: MDP) -> Source | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bqrl.checks import warn_caller, wrong
 from bqrl.errors import ArgumentError, FileFormatError
@@ -105,13 +106,6 @@ class Task:
         return UPDATE_DISCOUNT if self.discount == 1.0 else self.discount
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Randomised:
-    """Behaviour that draws its actions: probabilities of shape (H, S, A)."""
-
-    probabilities: FloatArray
-
-
 class Learner(ABC):
     """A learner: `plan()` returns the policy of the next episode, `observe(episode)` learns from it.
 
@@ -158,15 +152,22 @@ class Learner(ABC):
         self.task, self.rng = task, rng
 
     @abstractmethod
-    def plan(self) -> Policy | Randomised:
-        """Return what is played in the next episode, exploration included."""
+    def plan(self) -> Policy | ArrayLike:
+        """Return what is played in the next episode, exploration included.
+
+        Any Policy, or an array: actions of shape (S,) or (H, S), or action probabilities of shape (S, A) or (H, S, A).
+        """
 
     @abstractmethod
     def observe(self, episode: Episode) -> None:
         """Learn from the episode just played."""
 
-    def evaluated(self) -> Policy | None:
-        """Return the policy by which the planned episode is scored, without exploration; None: the planned policy itself."""
+    def evaluated(self) -> Policy | ArrayLike | None:
+        """Return the policy by which the planned episode is scored, in a form of `plan`; None: exactly what was planned.
+
+        A learner that explores by drawing actions returns here the policy that it would use without exploration; otherwise
+        its draws are part of the score.
+        """
         return None
 
     def notes(self) -> dict[str, float]:

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number, wrong_type
-from bqrl.learners.protocol import Episode, Learner, Randomised, Task
+from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.q_learning_loops import explore, td_episode
-from bqrl.mdp.policy import MarkovPolicy
+from bqrl.mdp.policy import MarkovPolicy, StochasticPolicy
 
 FALLING, LOW = (1.0, 0.05), (0.05, 0.05)
 
@@ -65,11 +65,11 @@ class QLearning(Learner):
         """Share of random actions in the next episode."""
         return self.first + (self.last - self.first) * min(1.0, self.t / max(1, self.task.episodes - 1))
 
-    def plan(self) -> Randomised:
+    def plan(self) -> StochasticPolicy:
         """Return the greedy actions, mixed with uniformly random ones at the rate epsilon."""
         chances = np.empty(self.Q.shape)
         explore(self.actions, self.available, self.epsilon, chances)
-        return Randomised(chances)
+        return StochasticPolicy.unchecked(chances)
 
     def observe(self, episode: Episode) -> None:
         """Update the table of every stage."""

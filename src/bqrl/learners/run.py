@@ -16,13 +16,13 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from bqrl.checks import choice, flag, number, random_seed, shown, unknown_argument, whole, wrong, wrong_type
-from bqrl.errors import ArgumentTypeError, FileFormatError
+from bqrl.checks import choice, flag, number, random_seed, unknown_argument, whole, wrong, wrong_type
+from bqrl.errors import FileFormatError
 from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.callbacks import Callback
 from bqrl.learners.play import check_behaviour
 from bqrl.learners.ppo import PPO
-from bqrl.learners.protocol import Learner, Randomised, policy_arrays, put_under, stored_policy, taken_from
+from bqrl.learners.protocol import Learner, policy_arrays, put_under, stored_policy, taken_from
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.q_learning import QLearning
 from bqrl.learners.record import DistinctLaws, Record
@@ -38,7 +38,8 @@ from bqrl.mdp.arrays import damaged, require
 from bqrl.mdp.files import naming, read_arrays, write_arrays
 from bqrl.mdp.files.atomic import check_place
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, Policy
+from bqrl.mdp.policy import MarkovPolicy, Policy, StochasticPolicy
+from bqrl.planners.convert import policy_table
 
 LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
@@ -186,11 +187,12 @@ class Run:
     def step(self, wanted: bool = False) -> dict[str, Any]:
         """Play one more episode; return its numbers if `wanted`."""
         t = self.t
-        behaviour = self.learner.plan()
-        policy = self.learner.evaluated()
+        behaviour: Any = self.learner.plan()
+        policy: Any = self.learner.evaluated()
         if not self._own:
-            self._check(behaviour, policy)
-        self._policy, row = _without_exploration(behaviour) if policy is None else policy, None
+            behaviour = self._checked(behaviour, "plan")
+            policy = None if policy is None else self._checked(policy, "evaluated")
+        self._policy, row = behaviour if policy is None else policy, None
         if self.scorer is not None:
             row = self.scorer.law(self._policy)
             self.law_of[t] = self._laws.add(row)
@@ -207,18 +209,18 @@ class Run:
         numbers: dict[str, Any] = {"return": float(self.returns[t])} | ({} if row is None else self._scores(row))
         return numbers | {name: float(values[t]) for name, values in self._notes.items()}
 
-    def _check(self, behaviour: Any, policy: Policy | None) -> None:
-        """Raise PolicyError or ArgumentTypeError unless a custom learner plans actions that exist."""
-        if not isinstance(behaviour, (Policy, Randomised)):
-            raise ArgumentTypeError(
-                f"{type(self.learner).__name__}.plan() must return a bqrl.Policy, got {shown(behaviour)}",
-                name="plan",
-                value=behaviour,
-            )
-        if policy is not None and not isinstance(policy, Policy):
-            raise wrong_type(f"{type(self.learner).__name__}.evaluated()", policy, "return a bqrl.Policy or None")
-        for planned in (behaviour,) if policy is None else (behaviour, policy):
-            check_behaviour(planned, self._task, self.mdp)
+    def _checked(self, found: Any, method: str) -> Policy:
+        """Return what a method of a custom learner returned as a Policy; an error unless it plays actions that exist."""
+        if not isinstance(found, Policy):
+            name, task = f"{type(self.learner).__name__}.{method}()", self._task
+            if not isinstance(found, (np.ndarray, list, tuple)):
+                or_none = " or None" if method == "evaluated" else ""
+                rule = f"return a bqrl.Policy, or an array of actions or of action probabilities{or_none}"
+                raise wrong_type(name, found, rule)
+            table = policy_table(name, found, task.H, task.S, task.A)
+            found = MarkovPolicy(table) if table.ndim == 2 else StochasticPolicy(table)
+        check_behaviour(found, self._task, self.mdp)
+        return found
 
     def _notes_of_plan(self) -> dict[str, float]:
         """Return the notes of the current plan; ArgumentTypeError unless those of a custom learner are numbers by name."""
@@ -338,11 +340,6 @@ def _check_checkpoint(path: Any) -> None:
     check_place(Path(path))
     if Path(path).suffix.lower() != ".npz":
         raise wrong("checkpoint", path, "end in .npz", repr(Path(path).name))
-
-
-def _without_exploration(behaviour: Policy | Randomised) -> Policy:
-    """Return the policy itself, or the most probable actions."""
-    return MarkovPolicy(behaviour.probabilities.argmax(axis=2)) if isinstance(behaviour, Randomised) else behaviour
 
 
 def digest(mdp: MDP) -> str:

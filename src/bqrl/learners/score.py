@@ -20,7 +20,8 @@ from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import grid, rounded
 from bqrl.mdp.grid import NOISE, Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import STORED, MarkovPolicy, MixturePolicy, Policy, TargetPolicy
+from bqrl.mdp.policy import STORED, MarkovPolicy, MixturePolicy, Policy, StochasticPolicy, TargetPolicy
+from bqrl.planners.convert import averaged
 from bqrl.planners.evaluate import evaluate, simulate
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower, sums_grid
@@ -138,5 +139,7 @@ class Scorer:
         """Return the width of the bracket of a policy's law: that of the grid on which its sums were computed."""
         if isinstance(policy, MixturePolicy):
             return max(map(self._rounding, policy.policies))
+        if isinstance(policy, StochasticPolicy):
+            return rounded(averaged(self.mdp, policy.probabilities), ROUNDED_POINTS).error
         columns = sums_grid(self.mdp, policy) if isinstance(policy, TargetPolicy) else self.grid
         return 0.0 if columns is None else columns.error  # without a grid of sums the law is exact

@@ -46,9 +46,10 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
 
     The last step returns terminated=True: the horizon is part of the problem, not a time limit. Rewards are those of the
     model, undiscounted: the return that planners optimise is the sum of discount**h times the reward of stage h. `info`
-    holds the `stage`, the `action_mask` and, in models whose noise is shared and observed, the index of the `event` that
-    the step drew (-1 where no law drives the row). An action that does not exist raises ValueError. Every reset and every
-    step draws one uniform number, whatever the policy does, so episodes with the same seed share their random numbers.
+    holds the `stage`, the `action_mask` and, in models whose noise is shared and observed, the `event` that the step drew,
+    as `fit` reads it from a log: its label in `mdp.noise.events`, None where no law drives the row. An action that does not
+    exist raises ValueError. Every reset and every step draws one uniform number, whatever the policy does, so episodes with
+    the same seed share their random numbers.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (the name is Gymnasium's)
@@ -93,17 +94,18 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
         if successors.size == 0:
             rule = f"be available in state {mdp.state_label(s)} at stage {h + 1}"
             raise wrong("action", a, rule, mdp.action_label(a), remedy="see info['action_mask']")
-        u, event = self.np_random.random(), None
-        if mdp.noise is not None and mdp.noise.known:
-            event, i = mdp.noise.draw(mdp.noise.row(h, s, a), probabilities, u)
+        u, event, noise = self.np_random.random(), -1, mdp.noise
+        if noise is not None and noise.known:
+            event, i = noise.draw(noise.row(h, s, a), probabilities, u)
         else:
             i = draw(probabilities.tolist(), 0, probabilities.size, u)
         self._state, self._stage = int(successors[i]), h + 1
         reward = float(rewards[i])
         self._played = f"{mdp.action_label(a)} in {mdp.state_label(s)} paid {reward:g}"
         info = self._info()
-        if event is not None and mdp.noise is not None and mdp.noise.events_observed:
-            info["event"] = event
+        if noise is not None and noise.known and noise.events_observed:
+            law = noise.row_law.reshape(-1)[noise.row(h, s, a)]
+            info["event"] = None if event < 0 else noise.events[law][event]
         return np.int64(self._state), reward, self._stage == mdp.H, False, info
 
     def render(self) -> str | None:

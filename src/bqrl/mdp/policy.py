@@ -6,8 +6,9 @@ Quantile-optimal policies depend on more than the state, so every policy carries
     action = policy.act(h, s, memory)
     memory = policy.next(memory, h, s, action, reward, s_next)
 
-There are five kinds: Markov (no memory), target (the amount still needed), label graph (the paper's recursive label),
-scalar quantile level (the paper's pi[mu, Gamma]), and mixture (one of several policies, drawn at the start).
+There are six kinds: Markov (no memory), stochastic (action probabilities, no memory), target (the amount still needed),
+label graph (the paper's recursive label), scalar quantile level (the paper's pi[mu, Gamma]), and mixture (one of several
+policies, drawn at the start).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.files import write_arrays
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
+from bqrl.mdp.shares import check_shares
 from bqrl.mdp.unroll import Acting, graph_arrays, markov_actions
 
 ActionArray = NDArray[np.signedinteger[Any]]
@@ -46,14 +48,14 @@ class Policy(Displayed, Acting):
     """The protocol of every policy: an action for each stage, state and memory.
 
     Planners make policies: `plan.policy` and `curve.policy(tau)`. A policy of your own needs `act` and, if it has a memory,
-    `start` and `next`. Files hold the five kinds of this module only: `policy.to_labels(mdp).save(path)` saves another one.
+    `start` and `next`. Files hold the six kinds of this module only: `policy.to_labels(mdp).save(path)` saves another one.
 
     Attributes
     ----------
     H, S : int
         Numbers of stages and states, which must be those of the problem; 0 if the policy does not state them.
     kind : str
-        "markov", "target", "label", "quantile-level" or "mixture"; "custom" for a policy of your own.
+        "markov", "stochastic", "target", "label", "quantile-level" or "mixture"; "custom" for a policy of your own.
 
     Examples
     --------
@@ -252,6 +254,85 @@ class MarkovPolicy(Policy):
 
     def __repr__(self) -> str:
         return f"MarkovPolicy(H={self.H}, S={self.S})"
+
+
+class StochasticPolicy(Policy):
+    """Action probabilities by stage and state; the policy has no memory.
+
+    `evaluate`, `simulate` and the scores of `learn` average over the draws exactly; only `act` draws. A learner returns one
+    from `plan` to explore, or from `evaluated` to be scored by its draws.
+
+    Parameters
+    ----------
+    probabilities : array_like of float, shape (H, S, A)
+        Probability of each action, which sum to 1 up to 1e-6; all 0 in a state that is never met.
+    seed : int or None
+        Seed of the draws of `act`; None draws fresh entropy.
+
+    Attributes
+    ----------
+    probabilities : ndarray of shape (H, S, A)
+        The same, read-only.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> bqrl.evaluate(bqrl.envs.make("SafeOrRisky"), bqrl.StochasticPolicy([[[0.5, 0.5]]] * 10)).quantile(0.1)
+    9.0
+    """
+
+    kind = "stochastic"
+
+    def __init__(self, probabilities: Any, seed: int | None = 0) -> None:
+        try:
+            given = np.asarray(probabilities)
+        except ValueError:  # nested lists of different lengths
+            given = np.asarray(None)
+        if given.dtype.kind not in "fiu":
+            raise wrong_type("probabilities", probabilities, "be an array of numbers", type(probabilities).__name__)
+        if given.ndim != 3 or given.size == 0:
+            raise PolicyError(f"probabilities must have shape (H, S, A), got {given.shape}")
+        table = np.array(given, dtype=np.float64)
+        check_shares(table, np.ones(table.shape, bool), np.any(table, axis=2))
+        self._hold(table, random_seed(seed))
+
+    @classmethod
+    def unchecked(cls, probabilities: FloatArray) -> StochasticPolicy:
+        """The policy of probabilities that compiled loops computed, without a copy: learners make one per episode."""
+        policy = cls.__new__(cls)
+        policy._hold(probabilities, 0)
+        return policy
+
+    def _hold(self, table: FloatArray, seed: int) -> None:
+        self.probabilities: FloatArray = read_only(table)
+        self.H, self.S = table.shape[:2]
+        self._seed = seed
+
+    @cached_property
+    def _coin(self) -> np.random.Generator:
+        """The stream of `act`; engines never use it."""
+        return np.random.default_rng(self._seed)
+
+    def act(self, h: int, s: int, memory: Any = None) -> int:
+        """Action drawn at stage `h` in state `s`, from the policy's own stream."""
+        self._check(h, s, 0)
+        shares = self.probabilities[h, s].tolist()
+        if not any(shares):
+            raise PolicyError(
+                f"expected a state with action probabilities, got state {s} at stage {h + 1}", stage=h, state=s
+            )
+        return draw(shares, 0, len(shares), self._coin.random())
+
+    def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
+        """Refused: a pass over histories would take one draw for the policy."""
+        raise _no_draws()
+
+    def arrays(self) -> dict[str, Any]:
+        """The probabilities."""
+        return {"probabilities": self.probabilities}
+
+    def __repr__(self) -> str:
+        return f"StochasticPolicy(H={self.H}, S={self.S}, A={self.probabilities.shape[2]})"
 
 
 class TargetPolicy(Policy):
@@ -532,10 +613,17 @@ class MixturePolicy(Policy):
         self.H, self.S = sizes[0] if sizes else (0, 0)
         self._coin = np.random.default_rng(random_seed(seed))  # used only if start() is called without u
 
+    def drawn(self, u: float) -> tuple[int, float]:
+        """Index of the policy that the uniform number `u` draws, and a uniform number for a mixture within it."""
+        i = draw(self.weights.tolist(), 0, self.weights.size, u)
+        rest = (u - float(self.weights[:i].sum())) / float(self.weights[i])
+        return i, min(max(rest, 0.0), np.nextafter(1.0, 0.0))
+
     def start(self, u: float | None = None) -> tuple[int, Any]:
         """Index of the policy that is drawn, and its memory."""
-        chosen = draw(self.weights.tolist(), 0, self.weights.size, self._coin.random() if u is None else u)
-        return chosen, self.policies[chosen].start()
+        i, rest = self.drawn(self._coin.random() if u is None else u)
+        part = self.policies[i]
+        return i, part.start(rest) if isinstance(part, MixturePolicy) else part.start()
 
     def start_many(self, u: FloatArray) -> Any:
         """Memories of many episodes before the first stage."""
@@ -563,7 +651,9 @@ class MixturePolicy(Policy):
 
 
 MAX_STORED_MOVES = 200_000  # per stage of a custom policy: about a second, spent whenever a record is stored
-STORED = (MarkovPolicy, TargetPolicy, LabelPolicy, QuantileLevelPolicy, MixturePolicy)  # what files can hold
+STORED = (  # what files can hold
+    MarkovPolicy, StochasticPolicy, TargetPolicy, LabelPolicy, QuantileLevelPolicy, MixturePolicy,
+)  # fmt: skip
 
 
 def file_arrays(policy: Policy) -> dict[str, Any]:
@@ -607,3 +697,11 @@ def _check_unrolled(policy: Policy, mdp: MDP) -> None:
         raise PolicyError(
             "expected a policy without a random draw at the start, got a mixture; convert its parts instead"
         )
+    if isinstance(policy, StochasticPolicy):
+        raise _no_draws()
+
+
+def _no_draws() -> PolicyError:
+    """The error of a conversion that requires one action per history."""
+    remedy = "convert MarkovPolicy(policy.probabilities.argmax(axis=2)) for its most probable actions"
+    return PolicyError(f"expected a policy that draws no actions, got a stochastic policy; {remedy}")

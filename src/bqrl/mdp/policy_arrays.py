@@ -13,7 +13,15 @@ from bqrl.mdp.arrays import FloatArray, IntArray, damaged, floats_of, number_of,
 from bqrl.mdp.build import MAX_ID, MAX_STAGES
 from bqrl.mdp.grid import Lattice, Rounded, grid_from_arrays
 from bqrl.mdp.paid import paid_from_arrays
-from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
+from bqrl.mdp.policy import (
+    LabelPolicy,
+    MarkovPolicy,
+    MixturePolicy,
+    Policy,
+    QuantileLevelPolicy,
+    StochasticPolicy,
+    TargetPolicy,
+)
 
 MAX_STEPS = 2.0**62  # amounts in steps must fit into 64 bits
 
@@ -37,6 +45,12 @@ def _markov(arrays: Arrays) -> MarkovPolicy:
     actions = _actions(arrays, "actions", 2)
     require(actions.size > 0, "actions", "hold at least one stage and state", f"shape {actions.shape}")
     return MarkovPolicy(actions)
+
+
+def _stochastic(arrays: Arrays) -> StochasticPolicy:
+    shares = floats_of(arrays, "probabilities", (None, None, None))
+    require(shares.size > 0, "probabilities", "hold at least one stage, state and action", f"shape {shares.shape}")
+    return StochasticPolicy(shares)
 
 
 def _target(arrays: Arrays) -> TargetPolicy:
@@ -114,6 +128,7 @@ def _mixture(arrays: Arrays) -> MixturePolicy:
 
 READERS: dict[str, Callable[[Arrays], Policy]] = {
     MarkovPolicy.kind: _markov,
+    StochasticPolicy.kind: _stochastic,
     TargetPolicy.kind: _target,
     LabelPolicy.kind: _label,
     QuantileLevelPolicy.kind: _level,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -40,7 +41,8 @@ class Acting(ABC):
 
     def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
         """Actions of many episodes."""
-        return np.array([self.act(h, x, m) for x, m in zip(s.tolist(), memory, strict=True)], dtype=np.int64)
+        played = [action_index(self.act(h, x, m), h, x) for x, m in zip(s.tolist(), memory, strict=True)]
+        return np.array(played, dtype=np.int64)
 
     def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:
         """Memories after one more stage of many episodes."""
@@ -48,8 +50,22 @@ class Acting(ABC):
         return [self.next(m, h, x, y, r, z) for m, x, y, r, z in steps]
 
 
+def action_index(action: Any, h: int | None, s: int | None, label: str = "", rule: str = "a whole number") -> int:
+    """Return an action as an int; PolicyError unless it is a whole number: 0.9 must not play action 0."""
+    try:
+        if isinstance(action, bool):
+            raise TypeError
+        return operator.index(action)
+    except TypeError:
+        where = f"in state {label or s}" + ("" if h is None else f" at stage {h + 1}")
+        raise PolicyError(f"the action {where} must be {rule}, got {shown(action)}", stage=h, state=s) from None
+
+
 def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
     """Raise PolicyError unless every action `a` exists in its state `s` at stage `h`."""
+    if a.dtype.kind not in "iu":  # of a custom act_many
+        for state, action in zip(s.tolist(), a.tolist(), strict=True):
+            action_index(action, h, state)
     wrong = (a >= mdp.A) | (a < 0)
     if not wrong.any():
         wrong = ~mdp.stage(h).available[s, a]

@@ -14,15 +14,15 @@ import numpy as np
 
 from bqrl.checks import flag, nearest, wrong, wrong_type
 from bqrl.errors import PolicyError
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, Policy, check_fits
-from bqrl.mdp.unroll import random_answer
+from bqrl.mdp.policy import MarkovPolicy, Policy, StochasticPolicy, check_fits
+from bqrl.mdp.shares import shares_in
+from bqrl.mdp.unroll import action_index, random_answer
 from bqrl.planners.plan import Plan, check_mdp
 
 ALWAYS = "always:"
-ACTIONS_TOL = 1e-6  # how far from 1 action probabilities may sum: networks compute them in single precision
 FORMS = "a Policy, f(stage, state), an object with predict, an array or 'always:ACTION'"
 
 
@@ -48,7 +48,8 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
         - a Policy;
         - a function f(stage, state) that returns an action;
         - an object with predict(observation, deterministic=True) -> (action, state) as in Stable-Baselines3;
-        - actions of shape (S,) or (H, S), or action probabilities of shape (H, S, A);
+        - actions of shape (S,) or (H, S), or action probabilities of shape (S, A) or (H, S, A); where H = S = A, a table of
+          whole numbers holds actions and one of floats probabilities;
         - "always:NAME", the action called NAME in every state.
     labels : bool
         Pass states to f and predict as their own values instead of their indices: the states of the step function or of
@@ -59,8 +60,8 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     Returns
     -------
     tuple of MDP and Policy
-        `mdp` itself unless action probabilities are given. Functions and `predict` are called for reachable states only,
-        twice for each; the action of other states is 0. PolicyError if the two answers differ.
+        `mdp` itself unless actions are drawn from probabilities. Functions and `predict` are called for reachable states
+        only, twice for each; the action of other states is 0. PolicyError if the two answers differ.
 
     Examples
     --------
@@ -71,6 +72,8 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     problem, labels = check_mdp(mdp), flag(labels, "labels")
     if isinstance(policy, (Policy, Plan)):
         check_fits(policy, problem)  # type: ignore[arg-type]  # a Plan is refused there
+        if isinstance(policy, StochasticPolicy):
+            return _drawn(problem, policy.probabilities)
         return problem, policy  # type: ignore[return-value]
     if isinstance(policy, str):
         return problem, _always(problem, policy)
@@ -84,12 +87,6 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
         answer = lambda h, s: policy(h, states[s])  # noqa: E731
         return problem, CalledPolicy(problem, answer) if sampled else _called(problem, answer)
     return _tabulated(problem, policy)
-
-
-def uniform(mdp: MDP) -> FloatArray:
-    """Return equal probabilities of all available actions, shape (H, S, A)."""
-    available = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A))
-    return available / np.maximum(available.sum(axis=2, keepdims=True), 1)
 
 
 def _always(mdp: MDP, given: str) -> MarkovPolicy:
@@ -136,27 +133,39 @@ def _called(mdp: MDP, act: Callable[[int, int], Any]) -> MarkovPolicy:
 
 def _tabulated(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
     """Return the problem and the policy of an array of actions or of action probabilities."""
+    table = policy_table("policy", given, mdp.H, mdp.S, mdp.A)
+    if table.ndim == 3:
+        return _drawn(mdp, table)
+    outside = (table < 0) | (table >= mdp.A)
+    if outside.any():
+        h, s = (int(i) for i in np.argwhere(outside)[0])
+        raise _no_action(mdp, int(table[h, s]), h, s)
+    return mdp, MarkovPolicy(table)
+
+
+def policy_table(name: str, given: Any, H: int, S: int, A: int) -> Any:
+    """Return an array as actions (H, S) or as action probabilities (H, S, A), whose values are not yet checked."""
     try:
         table = np.asarray(given)
     except (TypeError, ValueError):
         table = np.asarray(None)
     if table.ndim == 0 or table.dtype.kind not in "iuf":
         what = f"{type(given).__name__}" if table.ndim == 0 else f"an array of {table.dtype}"
-        raise wrong_type("policy", given, f"be {FORMS}", what)
-    S, H, A = mdp.S, mdp.H, mdp.A
-    if table.shape not in ((S,), (H, S), (H, S, A)):
-        rule = f"have shape {(S,)} or {(H, S)} (actions) or {(H, S, A)} (probabilities)"
-        raise wrong("policy", given, rule, table.shape)
-    if table.ndim == 3:
-        return averaged(mdp, table.astype(np.float64)), MarkovPolicy(np.zeros((H, S), np.int64))
-    if table.dtype.kind == "f":
-        raise wrong_type("policy", given, "hold actions as whole numbers", "an array of floats")
-    actions = np.broadcast_to(table, (H, S))
-    outside = (actions < 0) | (actions >= A)
-    if outside.any():
-        h, s = (int(i) for i in np.argwhere(outside)[0])
-        raise _no_action(mdp, int(actions[h, s]), h, s)
-    return mdp, MarkovPolicy(actions.astype(np.int64))
+        raise wrong_type(name, given, f"be {FORMS}", what)
+    floats = table.dtype.kind == "f"
+    if table.shape == (H, S, A) or (table.shape == (S, A) and (floats or (H, S) != (S, A))):
+        return np.broadcast_to(table.astype(np.float64), (H, S, A))
+    if table.shape not in ((S,), (H, S)):
+        rule = f"have shape {(S,)} or {(H, S)} (actions) or {(S, A)} or {(H, S, A)} (probabilities)"
+        raise wrong(name, given, rule, table.shape)
+    if floats:
+        raise wrong_type(name, given, "hold actions as whole numbers", "an array of floats")
+    return np.broadcast_to(table.astype(np.int64), (H, S))
+
+
+def _drawn(mdp: MDP, probabilities: FloatArray) -> tuple[MDP, MarkovPolicy]:
+    """Return the problem averaged over action probabilities and its only policy."""
+    return averaged(mdp, probabilities), MarkovPolicy(np.zeros((mdp.H, mdp.S), np.int64))
 
 
 def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
@@ -164,7 +173,7 @@ def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
 
     It is stationary if `mdp` is and the probabilities are the same at every stage.
     """
-    shares = _checked_shares(mdp, probabilities)
+    shares = shares_in(mdp, probabilities)
     model = mdp if np.array_equal(shares[:-1], shares[1:]) else mdp.staged()
     K = model.available.shape[0]
     by_row = shares[:K].reshape(-1)
@@ -179,26 +188,6 @@ def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
     )
 
 
-def _checked_shares(mdp: MDP, probabilities: FloatArray) -> FloatArray:
-    """Return action probabilities rescaled to sum to 1; they are uniform in states that cannot be reached."""
-    available = np.broadcast_to(mdp.available, probabilities.shape)
-    sums = probabilities.sum(axis=2)
-    used = mdp.reachable[:-1]
-    bad = used & ~(np.abs(sums - 1.0) <= ACTIONS_TOL)
-    if bad.any():
-        h, s = (int(i) for i in np.argwhere(bad)[0])
-        where = f"in state {mdp.state_label(s)} at stage {h + 1}"
-        raise PolicyError(f"action probabilities must sum to 1, got {sums[h, s]:.6g} {where}", stage=h, state=s)
-    bad = used[:, :, None] & ((probabilities < 0.0) | (~available & (probabilities > 0.0)))
-    if bad.any():
-        h, s, a = (int(i) for i in np.argwhere(bad)[0])
-        p, rule = probabilities[h, s, a], "be 0 where the action is not available"
-        where = f"for action {mdp.action_label(a)} in state {mdp.state_label(s)} at stage {h + 1}"
-        message = f"action probabilities must {'not be negative' if p < 0.0 else rule}, got {p:g} {where}"
-        raise PolicyError(message, stage=h, state=s, action=a)
-    return np.where(used[:, :, None], probabilities / np.where(used, sums, 1.0)[:, :, None], uniform(mdp))
-
-
 def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) -> int:
     """Return the index of an action given by its index or name."""
     if isinstance(action, str):
@@ -208,10 +197,10 @@ def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) ->
                 f"expected the name of an action, got {action!r}{nearest(action, names)}", stage=h, state=s
             )
         return names.index(action)
-    found: IntArray = np.asarray(action)
-    if found.size != 1 or found.dtype.kind not in "iu":
-        raise wrong_type("policy", action, "return one action as an index or a name")
-    a = int(found.reshape(-1)[0])
+    if isinstance(action, np.ndarray) and action.size == 1:  # predict may return an array of one action
+        action = action.reshape(-1)[0]
+    label = "" if s is None else mdp.state_label(s)
+    a = action_index(action, h, s, label, "an index or a name")
     if not 0 <= a < mdp.A:
         raise _no_action(mdp, a, h, s)
     return a

@@ -4,6 +4,7 @@ A row says: at this stage, in this state, with this much earned so far, play thi
 rows of one policy can be followed without bqrl:
 
 - Markov policy: find the row with the stage and the state.
+- Stochastic policy: draw one of the rows with the stage and the state, each with the probability `share`.
 - Target policy: begin with need = `target`. Find the row with the stage and the state whose range `need_from` to
   `need_to` contains the need (or is nearest to it, which allows for rounding errors). After a reward r, subtract
   `worth` * r from the need (r itself where there is no column `worth`). Where the table has a column `reward_step`,
@@ -26,14 +27,15 @@ from bqrl.checks import flag, number, wrong
 from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, StochasticPolicy, TargetPolicy, check_fits
+from bqrl.mdp.shares import shares_in
 from bqrl.mdp.unroll import reached_pairs
 from bqrl.planners.follow import play_shares, stage_masses, sums_grid
 
 MAX_ROWS = 1_000_000
 COLUMNS = (  # beside that of the stage, in their order
     "part", "weight", "state", "earned_from", "earned_to", "target", "need_from", "need_to", "need_above", "need_up_to",
-    "label", "action", "probability", "worth", "reward_floor", "reward_step", "next_state", "reward", "next_label",
+    "label", "action", "share", "probability", "worth", "reward_floor", "reward_step", "next_state", "reward", "next_label",
 )  # fmt: skip
 Row = dict[str, Any]
 
@@ -97,6 +99,11 @@ def _rows(policy: Policy, mdp: MDP, reachable: bool) -> Iterator[Row]:
         mass = play_shares(mdp, policy).sum(axis=2) if reachable else mdp.reachable[:-1]
         for h, s in np.argwhere(mass > 0.0).tolist():
             yield _row(mdp, h, s, policy.actions[h, s], probability=float(mass[h, s]))
+    elif isinstance(policy, StochasticPolicy):
+        shares, mass = shares_in(mdp, policy.probabilities), play_shares(mdp, policy)
+        met = mass if reachable else mdp.reachable[:-1, :, None] * shares
+        for h, s, a in np.argwhere(met > 0.0).tolist():
+            yield _row(mdp, h, s, a, share=float(shares[h, s, a]), probability=float(mass[h, s, a]))
     elif isinstance(policy, TargetPolicy):
         yield from _target_rows(policy, mdp) if reachable else _all_needs(policy, mdp)
     else:

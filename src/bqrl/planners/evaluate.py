@@ -87,7 +87,7 @@ def evaluate(
         The problem.
     policy : Policy, callable, object with `predict`, array_like or str
         A Policy; a function f(stage, state); an object with predict(observation, deterministic=True); actions of shape
-        (S,) or (H, S); action probabilities of shape (H, S, A); or "always:NAME". Functions, `predict` and custom
+        (S,) or (H, S); action probabilities of shape (S, A) or (H, S, A); or "always:NAME". Functions, `predict` and custom
         policies are asked twice for each decision; PolicyError if the answers differ, SizeError if a custom policy has
         too many memories.
     bracket : bool
@@ -132,7 +132,7 @@ def evaluate(
 def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[Law, Law | None]:  # noqa: B008
     """Return the exact law and None, or a proven lower law and a proven upper law; the policy must fit the problem."""
     if isinstance(policy, MixturePolicy):
-        parts = [law_bracket(mdp, part, limits) for part in policy.policies]
+        parts = [law_bracket(*bind(mdp, part), limits) for part in policy.policies]
         lower = Law.mixture([low for low, _ in parts], policy.weights)
         if all(high is None for _, high in parts):
             return lower, None
@@ -253,17 +253,36 @@ def simulate(
         )  # fmt: skip
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
     u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw per transition
-    memory = played.start_many(u[:, 0])
+    return _played(mdp, played, u)
+
+
+def _played(mdp: MDP, policy: Policy, u: FloatArray) -> FloatArray:
+    """Return the return of one episode per row of uniforms."""
+    if isinstance(policy, MixturePolicy):
+        return _played_parts(mdp, policy, u)
+    episodes = len(u)
+    memory = policy.start_many(u[:, 0])
     total, outcome = np.zeros(episodes), np.empty(episodes, np.int64)
     draw_many(np.array([0, mdp.S]), mdp.mu, np.zeros(episodes, np.int64), u[:, 1], outcome)
     s = outcome.copy()
     for h in range(mdp.H):
         stage = mdp.stage(h)
-        a = played.act_many(h, s, memory)
+        a = policy.act_many(h, s, memory)
         check_played(mdp, h, s, a)
         draw_many(stage.row_start, stage.probability, s * mdp.A + a, u[:, 2 + h], outcome)
         reward, after = stage.reward[outcome], stage.successor[outcome].astype(np.int64)
-        memory = played.next_many(memory, h, s, a, reward, after)
+        memory = policy.next_many(memory, h, s, a, reward, after)
         total += mdp.discount**h * reward
         s = after
+    return total
+
+
+def _played_parts(mdp: MDP, policy: MixturePolicy, u: FloatArray) -> FloatArray:
+    """Do `_played` for a mixture: each part plays the episodes that draw it."""
+    total, drawn = np.empty(len(u)), [policy.drawn(x) for x in u[:, 0].tolist()]
+    chosen = np.array([i for i, _ in drawn], np.int64)
+    coin = np.array([rest for _, rest in drawn])
+    for i in np.unique(chosen).tolist():
+        here = chosen == i
+        total[here] = _played(*bind(mdp, policy.policies[i]), np.column_stack([coin[here], u[here, 1:]]))
     return total

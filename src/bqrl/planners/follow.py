@@ -24,7 +24,8 @@ from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid, refitted
 from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, check_fits
+from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, StochasticPolicy, TargetPolicy, check_fits
+from bqrl.mdp.shares import shares_in
 from bqrl.mdp.sums import SumRange, Sums, sums_of
 from bqrl.mdp.unroll import Pairs, check_played, limited_pairs
 from bqrl.planners.ball_loops import possible_sums, push_optimistic
@@ -219,6 +220,8 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
     if isinstance(policy, MixturePolicy):
         parts = zip(policy.weights, policy.policies, strict=True)
         return np.asarray(sum(w * play_shares(mdp, part) for w, part in parts))
+    if isinstance(policy, StochasticPolicy):
+        return _drawn_shares(mdp, policy)
     shares = np.zeros((mdp.H, mdp.S, mdp.A))
     columns = sums_grid(mdp, policy) if isinstance(policy, TargetPolicy) else None
     if isinstance(policy, TargetPolicy) and columns is not None:
@@ -229,6 +232,18 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
     else:
         for h, pairs in zip(range(mdp.H), pairs_of(mdp, policy), strict=False):
             np.add.at(shares[h], (pairs.state, pairs.action), pairs.probability)
+    return shares
+
+
+def _drawn_shares(mdp: MDP, policy: StochasticPolicy) -> FloatArray:
+    """Do `play_shares` for a policy that draws its actions: the probability of each state times those of its actions."""
+    shares, mass = shares_in(mdp, policy.probabilities), mdp.mu
+    for h in range(mdp.H):
+        shares[h] *= mass[:, None]
+        stage = mdp.stage(h)
+        source, i = stage.outcomes_of(np.arange(mdp.S * mdp.A))
+        moved = shares[h].reshape(-1)[source] * stage.probability[i]
+        mass = np.bincount(stage.successor[i], moved, mdp.S).astype(np.float64)
     return shares
 
 

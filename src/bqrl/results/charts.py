@@ -24,7 +24,7 @@ import numpy as np
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.results.result import Result
 from bqrl.results.words import number
-from bqrl.study.scores import Contender, bootstrap_band, evenly
+from bqrl.study.scores import Contender, evenly, mean_band
 
 MAX_POINTS, MAX_BLOCKS = 400, 100
 STYLE = {
@@ -187,11 +187,11 @@ class Curve(NamedTuple):
 
 
 def mean_curve(label: str, values: FloatArray, points: int, view: tuple[int, ...] = ()) -> Curve:
-    """The mean over seeds of values (seeds, episodes) and its bootstrap band, at `points` episodes."""
+    """The mean over seeds of values (seeds, episodes) and its band, at `points` episodes."""
     drawn = evenly(values.shape[1], points)
     values = values[:, drawn]
     mean = values[0] + (values - values[0]).mean(axis=0)  # equal runs give exactly their value
-    low, high = bootstrap_band(values) if len(values) > 1 else (None, None)
+    low, high = mean_band(values) if len(values) > 1 else (None, None)
     return Curve(label, (drawn + 1).astype(np.float64), mean, low, high, view)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from bqrl.laws.atoms import size_of
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray
-from bqrl.planners.convert import uniform
+from bqrl.mdp.shares import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
 from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning, with_charts

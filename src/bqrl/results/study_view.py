@@ -177,7 +177,7 @@ class StudyView:
             rows.append({"tau": tau, "measure": self.measure_name(measure), "order": text})
         on = self.seeds_of(self.study.ranked(self.spec.levels[0]))
         on += ", on which no choice was made" if self.spec.study.replication_seeds else ""
-        signs = "<: the next mean is more than two standard errors larger, seed by seed; ≈: it is not"
+        signs = "<: the next mean is larger at 95 % confidence (t interval of the differences by seed); ≈: this is not clear"
         caption = f"Learners from the smallest mean on; {on}. {signs}."
         return Table(rows, titles={"tau": "τ", "order": self.words.titled("smallest first")}, caption=caption)
 

@@ -17,9 +17,9 @@ import numpy as np
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
-from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
+from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, StochasticPolicy, TargetPolicy
 from bqrl.planners.decisions import decision_rows as decision_rows
 from bqrl.planners.decisions import wide_rows as wide_rows
 from bqrl.planners.plan import Comparison, Plan
@@ -116,26 +116,34 @@ def mdp_view(mdp: MDP) -> Any:
 
 def policy_view(policy: Policy) -> Any | None:
     """Map of the actions by stage and state; None for labels, which have no such map."""
-    table, states = _actions(policy), evenly(policy.S, MAX_CELLS)
-    if table is None:
+    states = evenly(policy.S, MAX_CELLS)
+    played = _played(policy, states)
+    if played is None:
         return None
     note = f"What is played while nothing has been earned; {states.size} of {policy.S} states, by number."
+    if isinstance(policy, StochasticPolicy):
+        note = f"The most probable actions; {states.size} of {policy.S} states, by number. Faint: other actions are drawn too."
     if isinstance(policy, MixturePolicy):
         note = f"The most likely of {len(policy.policies)} policies, drawn with probability {policy.weights.max():.3g}. {note}"
-    played = np.eye(int(table.max()) + 1)[table[:, states]]
     names = [str(s) for s in states.tolist()]
     return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note, visits=False)
 
 
-def _actions(policy: Policy) -> IntArray | None:
-    """Actions (H, S) while nothing has been earned; of a mixture those of its most likely part."""
+def _played(policy: Policy, states: IntArray) -> FloatArray | None:
+    """Action probabilities (H, states, A) while nothing has been earned; of a mixture those of its most likely part."""
     if isinstance(policy, MixturePolicy):
-        return _actions(policy.policies[int(policy.weights.argmax())])
+        return _played(policy.policies[int(policy.weights.argmax())], states)
     if isinstance(policy, QuantileLevelPolicy):
-        return _actions(policy.targets)
+        return _played(policy.targets, states)
+    if isinstance(policy, StochasticPolicy):
+        return policy.probabilities[:, states]
     if isinstance(policy, TargetPolicy):
-        return np.array([policy.actions[h][:, int(policy.column(h, policy.target))] for h in range(policy.H)])
-    return policy.actions if isinstance(policy, MarkovPolicy) else None
+        table = np.array([policy.actions[h][:, int(policy.column(h, policy.target))] for h in range(policy.H)])
+    elif isinstance(policy, MarkovPolicy):
+        table = policy.actions
+    else:
+        return None
+    return np.eye(int(table.max()) + 1)[table[:, states]]
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------------

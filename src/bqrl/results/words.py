@@ -27,7 +27,7 @@ from bqrl.study.scores import PROVEN, Experiment
 SENTENCE_DIGITS, TABLE_DIGITS = 4, 6
 UNKNOWN = "The environment does not expose its kernel, so no exact promises and no gaps are known."
 WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "under every kernel in the ball, "}
-CLEAR = {True: " (more than two standard errors away)", False: " (within two standard errors)", None: ""}
+CLEAR = {True: " (a clear difference at 95 % confidence)", False: " (no clear difference at 95 % confidence)", None: ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

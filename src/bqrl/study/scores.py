@@ -1,7 +1,7 @@
 """Scores of finished runs: measures of every episode, orders of learners, and bands of means.
 
 An `Experiment` holds the runs of several learners with common seeds; comparisons return one, studies hold one per problem and
-level. Bands of means are percentile bootstraps over seeds.
+level. Bands of means and clear distances are t intervals over seeds, which hold for few seeds, too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from bqrl.checks import choice, shown, whole, wrong
 from bqrl.display import Charted, counted, views
@@ -20,8 +21,6 @@ from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray, IntArray
 
 CONFIDENCE = 0.95
-RESAMPLES = 2000
-FEW_SEEDS = 10  # with fewer the band holds the mean clearly less often than in 95 % of experiments
 LAST = 0.1  # share of the last episodes whose realised returns are reported
 
 # Measures of the episodes of a run: the name for people, and the values (T,) at a level.
@@ -66,22 +65,27 @@ def evenly(size: int, points: int) -> IntArray:
 
 
 def band_name(seeds: int) -> str:
-    """What the bands of means over so many seeds are."""
-    if seeds == 1:
-        return "one seed, so no band"
-    method = f"percentile bootstrap over {seeds} seeds"
-    if seeds < FEW_SEEDS:
-        return f"{method}, narrower than a 95 % confidence band because the seeds are few"
-    return f"95 % confidence band of the mean, {method}"
+    """Description of the bands of means over a number of seeds."""
+    return "one seed, so no band" if seeds == 1 else f"95 % confidence band of the mean, t interval over {seeds} seeds"
 
 
-def bootstrap_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Band of the mean of each column (low, high), by a percentile bootstrap over the rows, one per seed; see `band_name`."""
-    n = values.shape[0]
-    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), RESAMPLES) / n
-    centre = values[0]  # equal rows give a band of width exactly zero
-    low, high = np.quantile(drawn @ (values - centre), ((1.0 - CONFIDENCE) / 2, (1.0 + CONFIDENCE) / 2), axis=0)
-    return centre + low, centre + high
+def margin(values: FloatArray) -> FloatArray:
+    """Half-width of the t interval of the mean over the first axis, the seeds, at 95 % confidence; NaN for one seed.
+
+    >>> round(float(margin(np.array([1.0, 2.0, 3.0]))), 3)
+    2.484
+    """
+    n = len(values)
+    if n == 1:
+        return np.full(values.shape[1:], np.nan)
+    spread: FloatArray = (values - values[0]).std(axis=0, ddof=1)  # exactly 0 for equal rows
+    return stdtrit(n - 1, (1.0 + CONFIDENCE) / 2) * spread / np.sqrt(n)
+
+
+def mean_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Band of the mean of each column (low, high) over the rows, one per seed; of width 0 for one seed; see `band_name`."""
+    mean, half = values[0] + (values - values[0]).mean(axis=0), np.nan_to_num(margin(values))
+    return mean - half, mean + half
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -246,7 +250,7 @@ class Experiment(Charted):
         Returns
         -------
         Rows with learner, mean, the distance `to_next` to the next learner, seed by seed, with its standard error, and whether
-        it is clear: more than two standard errors. One seed does not tell.
+        it is clear: the 95 % t interval of the distance lies above 0. One seed does not tell.
         """
         measure = measure or ("gap" if self.known else "late_return")
         values, sign, size = self.ends(measure), -1.0 if "return" in measure else 1.0, self.size
@@ -258,7 +262,7 @@ class Experiment(Charted):
             row["to_next"] = float(distance.mean())
             if distance.size > 1:
                 row["to_next_error"] = standard_error(distance)
-                row["clear"] = row["to_next"] > 2.0 * row["to_next_error"]
+                row["clear"] = row["to_next"] > float(margin(distance))
         return rows
 
     def beats(self) -> list[dict[str, Any]]:
@@ -288,7 +292,7 @@ class Experiment(Charted):
         rows = []
         for one in self.learners:
             values = self.values(one.label, measure)[:, shown_episodes]
-            columns = (shown_episodes + 1, values.mean(axis=0), *bootstrap_band(values))
+            columns = (shown_episodes + 1, values.mean(axis=0), *mean_band(values))
             for t, mean, low, high in zip(*(column.tolist() for column in columns), strict=True):
                 rows.append({"learner": one.label, "episode": t, "mean": mean, "low": low, "high": high})
         return rows
@@ -307,7 +311,7 @@ class Experiment(Charted):
         rows = {place["learner"]: {"learner": place["learner"], **fixed} for place in self.order()}
         for measure in ("gap", "regret", "late_return") if self.known else ("late_return",):
             for label, values in self.ends(measure).items():
-                (low,), (high,) = bootstrap_band(values[:, None])
+                (low,), (high,) = mean_band(values[:, None])
                 band = {f"{measure}_low": float(low), f"{measure}_high": float(high)}
                 rows[label] |= {measure: float(values.mean()), **band}
         for label, row in rows.items():

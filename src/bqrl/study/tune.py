@@ -14,7 +14,7 @@ import numpy as np
 
 from bqrl.mdp.arrays import FloatArray
 from bqrl.study.runner import Batch
-from bqrl.study.scores import standard_error
+from bqrl.study.scores import margin
 from bqrl.study.store import RunSpec
 
 TIE = 1e-9  # sums of gaps that differ by less, relative to the size of the returns, are equal up to rounding
@@ -80,7 +80,7 @@ class Tuned:
     def edge(self) -> tuple[str, bool | None] | None:
         """For a winner at an edge of the grid: "lowest" or "highest", and whether the criterion is flat there; else None.
 
-        Flat: the winner's neighbour did as well in their last common rung, up to two standard errors of the difference seed
+        Flat: the winner's neighbour did as well in their last common rung, within the 95 % t interval of the difference seed
         by seed. None: the two were never compared.
         """
         place = self.winner.place
@@ -91,8 +91,7 @@ class Tuned:
             gaps = {trial.place: trial.gaps for trial in rung.trials}
             if neighbour in gaps:
                 difference = gaps[place] - gaps[neighbour]
-                error = np.nan_to_num(standard_error(difference))
-                return which, bool(abs(difference.mean()) <= max(2.0 * error, rung.tie))
+                return which, bool(abs(difference.mean()) <= max(float(np.nan_to_num(margin(difference))), rung.tie))
         return which, None
 
     def verdict(self) -> str:
