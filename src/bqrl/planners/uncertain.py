@@ -24,6 +24,7 @@ from bqrl.checks import numbers, wrong
 from bqrl.display import counted, number
 from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Ball, Rows
+from bqrl.kernels.threads import run_loop
 from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded
@@ -44,7 +45,6 @@ from bqrl.planners.sweep import (
     OPTIMISTIC,
     ROBUST,
     SHORTFALL,
-    THREADS_FROM,
     rounding_error,
     sweep,
 )
@@ -368,9 +368,8 @@ def _worst_costs(
         rows = Rows(stage.row_start, stage.successor, stage.probability)
         lost = NONE_MISSING if missing is None else missing[h]
         ball = Ball(half=half[h], sense=ROBUST, order=NO_ORDER, values=NO_TABLE, missing=lost)
-        large = rows.successor.size * out.shape[1] * out.shape[2] > THREADS_FROM
-        push = robust_stage_threads if large else robust_stage
-        push(rows, ball, sums.moves(h).shift, policy.actions[h], column, value, out)
+        arguments = rows, ball, sums.moves(h).shift, policy.actions[h], column, value, out
+        run_loop(rows.successor.size * out[0].size, robust_stage, robust_stage_threads, *arguments)
         value = out
     return np.asarray(np.tensordot(mdp.mu, value[:, 0, :], axes=1))
 
