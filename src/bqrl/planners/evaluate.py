@@ -30,7 +30,7 @@ from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Law, size_of
 from bqrl.mdp.arrays import FloatArray, read_only
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, distinct_rewards, grid, rounded
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, cut, distinct_rewards, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
@@ -138,10 +138,11 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
         columns = sums_grid(mdp, policy)
         if columns is not None:
             law, error = _law_on(mdp, policy, columns), columns.error
-            return (law.shift(-error), law) if policy.grid.up else (law, law.shift(error))
+            low, high = (law.shift(-error), law) if policy.grid.up else (law, law.shift(error))
+            return _cut_law(mdp, low), _cut_law(mdp, high)
     if isinstance(policy, MarkovPolicy):
         low, high = (_law_on(mdp, policy, rounded(mdp, limits.points, up=up)) for up in (False, True))
-        return low, high
+        return _cut_law(mdp, low), _cut_law(mdp, high)
     if isinstance(policy, TargetPolicy) and rounds:
         other = "another discount" if policy.grid.discount != mdp.discount else "steps too small for this problem"
         why = f"this one was planned on a rounded grid with {other}; raise max_atoms={limits.max_atoms}"
@@ -151,6 +152,12 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
     raise GridError(
         f"a {policy.kind} policy requires an exact grid of returns, and {why}, plan on this problem or use simulate"
     )
+
+
+def _cut_law(mdp: MDP, law: Law) -> Law:
+    """Return a bound on a law without values beyond the possible returns."""
+    values = cut(mdp, law.values)
+    return law if np.array_equal(values, law.values) else Law(values, law.probabilities)
 
 
 def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
