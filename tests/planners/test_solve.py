@@ -10,6 +10,7 @@ from oracles import achievable_laws, best_objective, mixture_optimum, small_mdps
 
 import bqrl
 from bqrl import MDP, solve
+from bqrl.errors import SizeError
 
 MODEL = bqrl.envs.make("AssetSelling")
 DISCOUNTED = MODEL.replace(discount=0.9, horizon=30)
@@ -163,3 +164,48 @@ def test_windows_that_end_at_level_one_over_a_ball(attitude, beta):
     plan, nominal = solve(mdp, 1.0, beta=beta, radius=0.2, attitude=attitude), solve(mdp, 1.0, beta=beta)
     assert plan.value <= nominal.upper + 1e-9
     assert plan.upper >= nominal.value - 1e-9
+
+
+BALLS = [{}, *({"radius": 0.1, "attitude": attitude} for attitude in ("robust", "optimistic"))]
+
+
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+@pytest.mark.parametrize("options", [ball | buffer for ball in BALLS for buffer in ({}, {"beta": 0.05})], ids=str)
+def test_no_bound_is_beyond_the_possible_returns(options, discount):
+    # On a coarse grid a bound was 112.75 where no return exceeds -50.
+    rng = np.random.default_rng(1)
+    mdp = MDP(rng.dirichlet(np.ones(4), (4, 2)), -10.0 - 300.0 * rng.random((4, 2)), horizon=5, discount=discount)
+    least, most = np.zeros(4), np.zeros(4)
+    for _ in range(5):  # every state follows every other one
+        rewards = mdp.row_reward[0]
+        least, most = rewards.min(axis=1) + discount * least.min(), rewards.max(axis=1) + discount * most.max()
+    least, most = least[0] - 1e-9, most[0] + 1e-9
+    for points in (2, 3, 7):
+        plan = solve(mdp, 0.9, points=points, **options)
+        assert least <= plan.value <= plan.upper <= most
+        assert least <= plan.nominal <= most
+    curve = bqrl.guarantee_curve(mdp, points=3)
+    values = [curve(0.1), curve.ceiling(0.9), curve.upper(0.9), *curve.steps[1]]
+    assert least <= min(values) <= max(values) <= most
+    for law in bqrl.evaluate(mdp, plan.policy, bracket=True, points=2, max_points=1, max_set=1, max_atoms=1):
+        assert least <= law.values[0] <= law.values[-1] <= most
+
+
+@pytest.mark.parametrize("options", [{}, {"beta": 0.05}, {"radius": 0.1, "attitude": "robust"}], ids=str)
+def test_too_little_memory_for_the_exact_grid_is_reported_for_that_grid(options):
+    # It was reported for a rounded grid of more points, which nobody had asked for.
+    with pytest.raises(
+        SizeError, match=r"26 states on an exact grid of 25 returns must fit into .* give points"
+    ) as caught:
+        solve(MODEL, 0.1, max_bytes=2**14, **options)
+    needed = caught.value.needed
+    assert solve(MODEL, 0.1, max_bytes=needed, **options).exact
+    with pytest.raises(SizeError, match="must fit into max_bytes"):
+        solve(MODEL, 0.1, max_bytes=needed - 1, **options)
+
+
+def test_a_bracket_in_place_of_an_exact_grid_must_be_asked_for():
+    for beta in (0.0, 0.05):
+        plan = solve(MODEL, 0.1, beta=beta, points=5, max_bytes=2**15)
+        assert not plan.exact
+        assert plan.value <= solve(MODEL, 0.1, beta=beta).value <= plan.upper

@@ -329,15 +329,26 @@ def l1_columns(values, rows, probability, half, sense, out):
         out[c] = sense * (favoured[i] + half * best[i]) + remainder(mass[i], half, at.size) * out[c]
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True)
 def l1_dense_rows(kernel, ball, product):
     """Replace product[q, c] = kernel[q] @ values[c] by its extreme over the ball of every row with a radius.
 
     `kernel` (rows, S) is -1 where a state is not a successor.
     """
+    for q in range(product.shape[0]):
+        _l1_dense_row(q, kernel, ball, product)
+
+
+@njit(cache=True, parallel=True)
+def l1_dense_rows_threads(kernel, ball, product):
+    """Do `l1_dense_rows` over threads."""
     for q in prange(product.shape[0]):
-        if ball.half[q] > 0.0:
-            for c in range(ball.order.shape[0]):
-                product[q, c] = l1_ordered(
-                    ball.order, ball.values, c, kernel[q], ball.half[q], ball.sense, product[q, c]
-                )
+        _l1_dense_row(q, kernel, ball, product)
+
+
+@njit(cache=True)
+def _l1_dense_row(q, kernel, ball, product):
+    """Fill product[q] of `l1_dense_rows`."""
+    if ball.half[q] > 0.0:
+        for c in range(ball.order.shape[0]):
+            product[q, c] = l1_ordered(ball.order, ball.values, c, kernel[q], ball.half[q], ball.sense, product[q, c])

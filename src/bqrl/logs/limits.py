@@ -74,7 +74,7 @@ def shares(
 
 def _columns(mdp: MDP) -> Grid:
     """The exact grid of returns, or one rounded down."""
-    return exact_grid(mdp) or rounded(mdp, BRACKET_POINTS)
+    return exact_grid(mdp, or_rounded=True) or rounded(mdp, BRACKET_POINTS)
 
 
 def at_stage(stage: int | None, word: str = "stage") -> str:

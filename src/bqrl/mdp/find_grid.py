@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -296,6 +297,24 @@ def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         met = mdp.reachable[h]
         least[h], most[h] = low[met].min(), high[met].max()
     return least, most
+
+
+@per_structure
+def possible_returns(mdp: MDP) -> tuple[float, float]:
+    """Return the least and the greatest return of any policy under any kernel on the same outcomes."""
+    least, most = _bounds(mdp, _discounted(mdp, every_stage=False))
+    return float(least[0]), float(most[0])
+
+
+def cut(mdp: MDP, values: Any) -> FloatArray:
+    """Return bounds on returns, with those beyond the possible returns replaced by the nearest one.
+
+    Rounding moves sums by some last digits; values this close to a possible return are left as they are.
+    """
+    least, most = possible_returns(mdp)
+    slack = sum_error(mdp.H) * float(np.abs(distinct_rewards(mdp)).max())
+    values = np.asarray(values, np.float64)
+    return np.where(values > most + slack, most, np.where(values < least - slack, least, values))
 
 
 def _extent(mdp: MDP, units: IntArray) -> tuple[IntArray, IntArray]:

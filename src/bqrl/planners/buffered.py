@@ -43,9 +43,9 @@ from bqrl.planners.target import (
     best_column,
     check_memory,
     finer,
+    fits,
     guarantee_curve,
     risk_neutral,
-    sweep_bytes,
     why_rounded,
 )
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best_mix
@@ -75,9 +75,9 @@ def plan_buffered(
     histories, with at most `max_nodes` nodes. Without a lattice the plan is a bracket, on `points` points or of width `gap`.
     """
     tau, beta = check_levels(tau, beta)
-    columns = lattice(mdp)
-    if columns is not None and sweep_bytes(mdp, columns) > max_bytes // 2:  # wide buffers double the columns
-        columns = None
+    columns, or_rounded = lattice(mdp), randomized is None and (points is not None or gap is not None)
+    if columns is not None and not fits(mdp, columns, max_bytes, or_rounded=or_rounded, sweeps=2):
+        columns = None  # wide buffers double the columns
     if columns is None or points is not None:
         if randomized is not None:
             got = f"points={points}, which rounds them; omit points"
@@ -154,7 +154,7 @@ def _narrow_bracket(
 def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, by_choice: bool) -> Plan:
     """A proven bracket: the bound from returns rounded up, the policy from returns rounded down."""
     low, high = rounded(mdp, points), rounded(mdp, points, up=True)
-    check_memory(mdp, low, max_bytes // 2)
+    check_memory(mdp, low, max_bytes, sweeps=2)
     over = WidthSearch(mdp=mdp, grid=high, tau=tau, beta=beta, max_bytes=int(max_bytes // 4))
     upper, _, _ = over.upper()
     under = WidthSearch(mdp=mdp, grid=low, tau=tau, beta=beta, max_bytes=int(max_bytes // 4))

@@ -30,7 +30,7 @@ from bqrl.kernels.layout import Rows
 from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Bound, Law, size_of
 from bqrl.mdp.arrays import FloatArray, read_only
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, distinct_rewards, grid, rounded
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, cut, distinct_rewards, grid, rounded
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
@@ -150,11 +150,11 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
         if columns is not None:
             values, mass, mean = push_with_mean(mdp, policy, columns)
             low, high = (-columns.error, 0.0) if policy.grid.up else (0.0, columns.error)
-            return Law(values + low, mass, Bound("lower", mean)), Law(values + high, mass, Bound("upper", mean))
+            return _bound(mdp, values + low, mass, "lower", mean), _bound(mdp, values + high, mass, "upper", mean)
     if isinstance(policy, MarkovPolicy):
         values, mass, mean = push_with_mean(mdp, policy, rounded(mdp, limits.points))
         above = push_forward(mdp, policy, rounded(mdp, limits.points, up=True))
-        return Law(values, mass, Bound("lower", mean)), Law(*above, Bound("upper", mean))
+        return _bound(mdp, values, mass, "lower", mean), _bound(mdp, *above, "upper", mean)
     if isinstance(policy, TargetPolicy) and rounds:
         other = "another discount" if policy.grid.discount != mdp.discount else "steps too small for this problem"
         why = f"this one was planned on a rounded grid with {other}; raise max_atoms={limits.max_atoms}"
@@ -164,6 +164,11 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
     raise GridError(
         f"a {policy.kind} policy requires an exact grid of returns, and {why}, plan on this problem or use simulate"
     )
+
+
+def _bound(mdp: MDP, values: FloatArray, mass: FloatArray, side: str, mean: float) -> Law:
+    """Return a law that bounds the law of the return, without values beyond the possible returns."""
+    return Law(cut(mdp, values), mass, Bound(side, mean))
 
 
 def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:

@@ -19,6 +19,7 @@ from numba import get_num_threads
 from bqrl.errors import SizeError
 from bqrl.kernels.layout import Dynamics, Moves, Rows, Tables
 from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
+from bqrl.kernels.threads import run_loop
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import grid, refitted
@@ -29,7 +30,7 @@ from bqrl.mdp.shares import shares_in
 from bqrl.mdp.sums import SumRange, Sums, sums_of
 from bqrl.mdp.unroll import Pairs, check_played, limited_pairs
 from bqrl.planners.ball_loops import possible_sums, push_optimistic
-from bqrl.planners.sweep import BLOCK_BYTES, THREADS_FROM, Layout, Sweep, by_products, row_shift
+from bqrl.planners.sweep import BLOCK_BYTES, Layout, Sweep, by_products, row_shift
 
 MAX_MASSES = 2**34  # bytes of the masses of one stage
 
@@ -172,10 +173,13 @@ def push_stage(
     rows: Rows, moves: Moves, action: ActionArray, column: IntArray, mass: FloatArray, out: FloatArray
 ) -> None:
     """Do `push_mass` for the action tables of a stage (S, columns), over threads if the stage is large."""
-    if rows.successor.size * len(mass) // (rows.start.size - 1) * out.shape[1] > THREADS_FROM:
-        push_mass_threads(rows, moves, action.reshape(-1), column, mass, out, get_num_threads())
-    else:
-        push_mass(rows, moves, action.reshape(-1), column, mass, out, (0, out.shape[1]), False)
+    work = rows.successor.size * len(mass) // (rows.start.size - 1) * out.shape[1]
+    arguments = rows, moves, action.reshape(-1), column, mass, out
+    run_loop(
+        work,
+        lambda: push_mass(*arguments, (0, out.shape[1]), False),
+        lambda: push_mass_threads(*arguments, get_num_threads()),
+    )
 
 
 def law_on_points(mdp: MDP, policy: TargetPolicy, columns: Lattice) -> FloatArray:

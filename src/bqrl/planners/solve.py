@@ -12,6 +12,7 @@ import numpy as np
 
 from bqrl.checks import LARGEST, choice, flag, number, numbers, unknown_argument, whole, wrong, wrong_type
 from bqrl.errors import ArgumentError
+from bqrl.mdp.find_grid import cut
 from bqrl.mdp.model import MDP
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.expected import plan_expected
@@ -117,7 +118,10 @@ def solve(
     taken = {name: given[name] for name in inspect.signature(function).parameters if name in given}
     begun = time.perf_counter()
     plan = function(mdp, **taken, **options)
-    return replace(plan, seconds=time.perf_counter() - begun, units=mdp.units)
+    value, nominal = cut(mdp, [plan.value, plan.nominal]).tolist()
+    upper = None if plan.upper is None else max(value, float(cut(mdp, plan.upper)))
+    seconds = time.perf_counter() - begun
+    return replace(plan, value=value, nominal=nominal, upper=upper, seconds=seconds, units=mdp.units)
 
 
 def _variant(

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bqrl.kernels.backward import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
-from bqrl.kernels.l1 import l1_dense_rows
+from bqrl.kernels.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.kernels.layout import Ball, Goal, Moves, Rows, Stages, Tables
+from bqrl.kernels.threads import THREADS_FROM, run_loop
 from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_model
@@ -34,7 +35,6 @@ DENSE_FROM = 0.3  # share of possible successors from which a matrix product bea
 SMALL_STATES = 24  # with fewer states the overhead of a matrix product outweighs its gain
 SMALL_WORK = 200_000  # outcomes times columns of a stage up to which all stages run in one compiled call
 BLOCK_BYTES = 2**24  # rows of a product handled at once
-THREADS_FROM = 20_000_000  # outcomes times columns of a stage from which threads pay, their compilation included
 
 OPTIMISTIC, ROBUST = 1.0, -1.0
 SHORTFALL = np.array([0.0, 1.0])  # the terminal cost 1{n > 0}
@@ -287,8 +287,7 @@ class _Stage:
             return
         rows = Rows(self.stage.row_start, self.stage.successor, self.probability)
         work = self.stage.successor.size * now.shape[1] // (2 if action.size else 1)
-        run = sweep_rows_threads if work > THREADS_FROM else sweep_rows
-        run(rows, self.moves, self.ball, goal, after, now, action)
+        run_loop(work, sweep_rows, sweep_rows_threads, rows, self.moves, self.ball, goal, after, now, action)
 
     def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray) -> None:
         """Run one matrix product per block of states, values and means at once, then shifts and minima."""
@@ -300,7 +299,8 @@ class _Stage:
             rows = slice(states.start * mdp.A, states.stop * mdp.A)
             product = kernel[rows] @ after
             if ball is not None:
-                l1_dense_rows(support[rows], ball._replace(half=ball.half[rows]), product)
+                within, balls = support[rows], ball._replace(half=ball.half[rows])
+                run_loop(within.size * len(ball.order), l1_dense_rows, l1_dense_rows_threads, within, balls, product)
                 self._add_missing(after, rows, product[:, : len(ball.order)])
             part = goal._replace(mean_reward=goal.mean_reward[rows])
             reduce_rows(product, shift[rows], self.stage.available[states], part, now[states], action[states])

@@ -26,7 +26,7 @@ from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, grid, rounded
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut, grid, rounded
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, QuantileLevelPolicy, TargetPolicy
@@ -94,7 +94,7 @@ class GuaranteeCurve(Charted):
         levels = np.asarray(_level(tau) if np.isscalar(tau) else numbers(tau, "tau"))
         if not np.all((levels > 0.0) & (levels <= 1.0)):
             raise wrong("tau", tau, "be in (0, 1]")
-        best = self.points[best_column(self.shortfall, levels)]
+        best = cut(self.mdp, self.points[best_column(self.shortfall, levels)])
         return float(best) if levels.ndim == 0 else best
 
     def upper(self, tau: float) -> float:
@@ -112,7 +112,7 @@ class GuaranteeCurve(Charted):
         """
         tau, (points, shortfall) = _level(tau), self.optimistic or (self.points, self.shortfall)
         open_still = np.flatnonzero(np.maximum.accumulate(shortfall) * (1.0 - self.error) < tau)
-        return max(self.ceiling(tau), float(points[open_still[-1]]))
+        return max(self.ceiling(tau), float(cut(self.mdp, points[open_still[-1]])))
 
     def ceiling(self, tau: float) -> float:
         """The upper bound without the allowance for rounding errors; it converges to the value as the grid is refined.
@@ -120,7 +120,7 @@ class GuaranteeCurve(Charted):
         Ties are decided by MASS_TOL, as everywhere else.
         """
         tau, (points, shortfall) = _level(tau), self.optimistic or (self.points, self.shortfall)
-        return max(float(self(tau)), float(points[best_column(shortfall, tau)]))
+        return max(float(self(tau)), float(cut(self.mdp, points[best_column(shortfall, tau)])))
 
     def margin(self, tau: float) -> Margin:
         """Distance of the level from the shortfalls of the best target x* and of the next higher target x'.
@@ -150,7 +150,7 @@ class GuaranteeCurve(Charted):
 
     def policy(self, tau: float) -> TargetPolicy:
         """A policy that attains the best quantile at this level."""
-        return self.policy_for(float(self(_level(tau))))
+        return self.policy_for(float(self.points[best_column(self.shortfall, _level(tau))]))
 
     def policy_for(self, target: float) -> TargetPolicy:
         """The policy with the smallest probability of a return below `target`; ties are broken by the mean."""
@@ -169,7 +169,10 @@ class GuaranteeCurve(Charted):
     @property
     def steps(self) -> tuple[FloatArray, FloatArray]:
         """Levels and values of the curve's steps: values[i] is the best quantile for tau in (levels[i], levels[i+1]]."""
-        return best_steps(self.points, self.shortfall)
+        levels, values = best_steps(self.points, self.shortfall)
+        values = cut(self.mdp, values)
+        first = np.r_[True, np.diff(values) > 0.0]  # several targets may be cut to one possible return
+        return levels[first], values[first]
 
     def rows(self) -> list[dict[str, float]]:
         """One row per step: `value` is the best quantile for levels above `level_above`."""
@@ -249,10 +252,13 @@ def guarantee_curve(
 
 def curve_over(
     mdp: MDP, *, points: int | None, max_bytes: float, keep: bool = False, tick: Callable[[int], None] | None = None,
-    half: FloatArray | None = None,
+    half: FloatArray | None = None, or_rounded: bool = False,
 ) -> GuaranteeCurve:  # fmt: skip
-    """Return the curve of `guarantee_curve`, or with `half` (see `sweep`) the optimistic curve over l1 balls."""
-    exact, optimistic = exact_grid(mdp, max_bytes), None
+    """Return the curve of `guarantee_curve`, or with `half` (see `sweep`) the optimistic curve over l1 balls.
+
+    With `or_rounded` the curve is a bracket if the exact grid exceeds `max_bytes`.
+    """
+    exact, optimistic = exact_grid(mdp, max_bytes, or_rounded=or_rounded or points is not None), None
     if exact is not None and points is None:
         columns = exact
     else:
@@ -272,7 +278,7 @@ def plan_target(
 ) -> Plan:  # fmt: skip
     """Return the best policy for the tau-quantile; without an exact grid, a bracket on `points` points or of width `gap`."""
     tau, _ = check_levels(tau)
-    curve = guarantee_curve(mdp, points=points, max_bytes=max_bytes, tick=tick)
+    curve = curve_over(mdp, points=points, max_bytes=max_bytes, tick=tick, or_rounded=gap is not None)
     while not curve.exact and gap is not None and (width := curve.ceiling(tau) - curve(tau)) > gap:
         curve = guarantee_curve(mdp, points=finer(curve.points.size, width / gap), max_bytes=max_bytes, tick=tick)
     return plan_from_curve(curve, tau)
@@ -337,10 +343,17 @@ def _risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]
     return policy, *law_bracket(mdp, policy, Limits(points=points))
 
 
-def exact_grid(mdp: MDP, max_bytes: float = MAX_BYTES) -> Grid | None:
-    """Return the exact grid of returns; None if there is none or a sweep on it exceeds `max_bytes`."""
+def exact_grid(mdp: MDP, max_bytes: float = MAX_BYTES, *, or_rounded: bool = False) -> Grid | None:
+    """Return the exact grid of returns; None if there is none or if it does not fit (see `fits`)."""
     found = grid(mdp, MAX_POINTS, MAX_SET)
-    return found if found is not None and sweep_bytes(mdp, found) <= max_bytes else None
+    return found if found is not None and fits(mdp, found, max_bytes, or_rounded=or_rounded) else None
+
+
+def fits(mdp: MDP, columns: Grid, max_bytes: float, *, or_rounded: bool, sweeps: int = 1) -> bool:
+    """Return whether `sweeps` sweeps on these columns fit into `max_bytes`; SizeError if not, unless rounding was asked for."""
+    if not or_rounded:
+        check_memory(mdp, columns, max_bytes, sweeps)
+    return sweeps * sweep_bytes(mdp, columns) <= max_bytes
 
 
 def sweep_bytes(mdp: MDP, columns: Grid) -> int:
@@ -349,12 +362,13 @@ def sweep_bytes(mdp: MDP, columns: Grid) -> int:
     return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes
 
 
-def check_memory(mdp: MDP, columns: Grid, max_bytes: float) -> None:
-    """Raise SizeError if a sweep on these columns exceeds `max_bytes`."""
-    needed = sweep_bytes(mdp, columns)
+def check_memory(mdp: MDP, columns: Grid, max_bytes: float, sweeps: int = 1) -> None:
+    """Raise SizeError if `sweeps` sweeps on these columns exceed `max_bytes`."""
+    needed = sweeps * sweep_bytes(mdp, columns)
     if needed > max_bytes:
         got, limit = (f"{size / 2**30:.3g} GiB" for size in (needed, max_bytes))
+        kind, other = ("an exact", "give points for a bracket") if columns.exact else ("a rounded", "use fewer points")
         raise SizeError(
-            f"a sweep over {columns.cells} points and {mdp.S} states must fit into max_bytes={limit}, got {got}; use fewer "
-            "points or a shorter horizon, or raise max_bytes", needed=needed, limit=max_bytes, name="max_bytes",
+            f"a plan for {mdp.S} states on {kind} grid of {columns.size[0]} returns must fit into max_bytes={limit}, got "
+            f"{got}; raise max_bytes, shorten the horizon or {other}", needed=needed, limit=max_bytes, name="max_bytes",
         )  # fmt: skip

@@ -24,9 +24,10 @@ from bqrl.checks import numbers, wrong
 from bqrl.display import counted, number
 from bqrl.errors import GridError, SizeError
 from bqrl.kernels.layout import Ball, Rows
+from bqrl.kernels.threads import run_loop
 from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.find_grid import lattice, rounded
+from bqrl.mdp.find_grid import cut, lattice, rounded
 from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import Policy, TargetPolicy
@@ -44,11 +45,10 @@ from bqrl.planners.sweep import (
     OPTIMISTIC,
     ROBUST,
     SHORTFALL,
-    THREADS_FROM,
     rounding_error,
     sweep,
 )
-from bqrl.planners.target import MAX_BYTES, best_column, check_memory, curve_over, exact_grid, plan_target, sweep_bytes
+from bqrl.planners.target import MAX_BYTES, best_column, check_memory, curve_over, exact_grid, plan_target
 from bqrl.planners.widths import WidthSearch, best_deterministic, clipped
 
 ASCENT_ROUNDS = 8
@@ -103,9 +103,9 @@ def plan_uncertain(
     if beta == 0.0:
         return _point(mdp, tau, half, missing, attitude, points, max_bytes)
     if attitude == "robust":
-        columns = _robust_grid(mdp, points, max_bytes // 2)
+        columns = _robust_grid(mdp, points, max_bytes)
         return _robust_buffered(mdp, tau, beta, half, missing, columns, points or ROBUST_POINTS)
-    return _optimistic_buffered(mdp, tau, beta, half, _optimistic_grid(mdp, points, max_bytes // 2))
+    return _optimistic_buffered(mdp, tau, beta, half, _optimistic_grid(mdp, points, max_bytes))
 
 
 def _point(
@@ -141,7 +141,8 @@ def _point(
     else:
         # A ball of radius 0 reuses the compiled sweep; a sweep without a ball would be compiled for this bound alone.
         curve = curve_over(mdp, points=points, max_bytes=max_bytes, half=np.zeros_like(half))
-        value, upper = target, max(target, curve.upper(tau))
+        value = float(cut(mdp, target))
+        upper = max(value, curve.upper(tau))
         least = number(value, direction=-1)
         notes.insert(0, f"at least {least} with probability above {1 - tau:g} under every kernel in the ball")
     notes += _rounding(columns)
@@ -172,11 +173,11 @@ def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, 
 
 
 def _optimistic_grid(mdp: MDP, points: int | None, max_bytes: float) -> Lattice:
-    """Return the lattice of the returns or, if there is none of a suitable size, a grid that rounds up."""
+    """Return the lattice of the returns or, if there is none, a grid that rounds up."""
     columns = lattice(mdp) if points is None else None
-    if columns is None or sweep_bytes(mdp, columns) > max_bytes:
+    if columns is None:
         columns = rounded(mdp, points or OPTIMISTIC_POINTS, up=True)
-        check_memory(mdp, columns, max_bytes)
+    check_memory(mdp, columns, max_bytes, sweeps=2)
     return columns
 
 
@@ -205,10 +206,10 @@ def _robust_grid(mdp: MDP, points: int | None, max_bytes: float) -> Lattice:
     """Return the lattice of the returns or, if there is none or robust evaluation on it takes long, a grid that rounds down."""
     columns = lattice(mdp) if points is None else None
     if columns is not None and (columns.size[0] <= ROBUST_POINTS or _work(mdp, sums_on(mdp, columns)) <= LATTICE_WORK):
-        check_memory(mdp, columns, max_bytes)
+        check_memory(mdp, columns, max_bytes, sweeps=2)
         return columns
     columns = rounded(mdp, points or ROBUST_POINTS)
-    check_memory(mdp, columns, max_bytes)
+    check_memory(mdp, columns, max_bytes, sweeps=2)
     return columns
 
 
@@ -238,7 +239,7 @@ def _robust_buffered(
                 policy, value = candidate, score
     law, law_upper = law_bracket(mdp, policy)
     own = law.buffered_quantile(tau, beta)
-    value = min(value, own)  # the nominal kernel is in the ball
+    value = float(cut(mdp, min(value, own)))  # the nominal kernel is in the ball
     least = number(value, direction=-1)
     notes = (
         f"at least {least} under every kernel in the ball, by robust evaluation of this policy",
@@ -368,9 +369,8 @@ def _worst_costs(
         rows = Rows(stage.row_start, stage.successor, stage.probability)
         lost = NONE_MISSING if missing is None else missing[h]
         ball = Ball(half=half[h], sense=ROBUST, order=NO_ORDER, values=NO_TABLE, missing=lost)
-        large = rows.successor.size * out.shape[1] * out.shape[2] > THREADS_FROM
-        push = robust_stage_threads if large else robust_stage
-        push(rows, ball, sums.moves(h).shift, policy.actions[h], column, value, out)
+        arguments = rows, ball, sums.moves(h).shift, policy.actions[h], column, value, out
+        run_loop(rows.successor.size * out[0].size, robust_stage, robust_stage_threads, *arguments)
         value = out
     return np.asarray(np.tensordot(mdp.mu, value[:, 0, :], axes=1))
 
