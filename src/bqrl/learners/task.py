@@ -27,11 +27,11 @@ from bqrl.errors import ArgumentError, SizeError
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model, with_events
 from bqrl.mdp.arrays import IntArray
-from bqrl.mdp.build import check_horizon
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Structure
 from bqrl.mdp.toy_text import changing_wrapper, from_gymnasium, has_table, wrappers
+from bqrl.mdp.validation import check_horizon
 
 MOST = 100_000_000  # possible transitions of an environment without a table
 

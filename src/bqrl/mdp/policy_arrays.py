@@ -9,9 +9,10 @@ import numpy as np
 
 from bqrl.errors import FileFormatError
 from bqrl.mdp.arrays import FloatArray, IntArray, damaged, floats_of, number_of, require, whole_numbers_of
-from bqrl.mdp.build import MAX_ID, MAX_STAGES
 from bqrl.mdp.grid import Lattice, Rounded, grid_from_arrays
 from bqrl.mdp.policy import LabelPolicy, MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, TargetPolicy
+from bqrl.mdp.table import MAX_ID
+from bqrl.mdp.validation import MAX_STAGES
 
 MAX_STEPS = 2.0**62  # amounts in steps must fit into 64 bits
 

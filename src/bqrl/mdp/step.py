@@ -17,10 +17,11 @@ import numpy as np
 from bqrl.checks import flag, number, shown, whole, wrong, wrong_type
 from bqrl.errors import ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
-from bqrl.mdp.build import check_horizon, distinct_names, from_columns
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
 from bqrl.mdp.step_arrays import Found, Progress, Search, fault_text, follow_arrays, step_error
+from bqrl.mdp.table import from_columns
+from bqrl.mdp.validation import check_horizon, distinct_names
 
 MAX_STATES = 1_000_000
 FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # calls of step that are repeated to check that it is deterministic
