@@ -1,7 +1,7 @@
 """Models given as dense arrays, SciPy matrices or a list of transitions become a table of outcomes.
 
-Either kind of kernel becomes columns (row, successor, probability) in the order of the rows; rewards are then attached to
-rows or outcomes in one way. A list has a reward per line.
+Either kind of kernel becomes the outcomes of its rows, one row after the other, and the rewards of rows or outcomes are then
+read in one way. The lines of a list have their own rewards, and are sorted and merged.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import shown, wrong, wrong_type
-from bqrl.errors import ModelError
+from bqrl.errors import ArgumentTypeError, ModelError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.table import MAX_ID, Table, from_columns, from_sorted, is_id
+from bqrl.mdp.table import MAX_ID, Table, from_columns, from_rows, is_id
 from bqrl.mdp.validation import resolve_horizon
 
 NAMED = "give names as a frame or a list of dicts with state, action, next_state, probability and reward"
 Shape = tuple[int, int, int]  # (K, S, A)
-Kernel = tuple[Shape, IntArray, IntArray, FloatArray]  # and row, successor and probability of every outcome
+Kernel = tuple[Shape, IntArray, IntArray, FloatArray]  # size of every row; successor and probability of every outcome
 
 
 def build_table(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
@@ -29,22 +29,20 @@ def build_table(transitions: Any, rewards: Any, horizon: int | None, support: An
         transitions = list(transitions)
     if isinstance(transitions, (str, os.PathLike)):
         raise wrong_type("transitions", transitions, "be arrays or a table", remedy="read a file with bqrl.load")
-    is_sparse = _holds_sparse(transitions)
-    if rewards is None and not is_sparse:
+    read_kernel = _from_sparse if _holds_sparse(transitions) else _from_dense
+    if rewards is None and read_kernel is _from_dense:
         if support is not None:  # ignoring it would void guarantees over a ball
             remedy = "pass transitions and rewards separately"
             raise wrong("support", support, "not be given with a list of transitions", remedy=remedy)
         return _from_list(transitions, horizon)
     if rewards is None:
-        rule = "be given with a sparse kernel, as (S,A), (H,S,A) or a sparse matrix of the kernel's shape"
-        raise wrong_type("rewards", None, rule)
-    if is_sparse:
-        H, kernel = _from_sparse(transitions, rewards, horizon, support)
-        per_stage = isinstance(transitions, (list, tuple))
-    else:
-        H, kernel = _from_dense(transitions, horizon, support)
-        per_stage = np.ndim(transitions) == 4
-    return from_sorted(*kernel, _read_rewards(rewards, H, kernel, per_stage=per_stage)), H
+        raise _no_rewards()
+    H, kernel = read_kernel(transitions, rewards, horizon, support)
+    return from_rows(*kernel, _read_rewards(rewards, H, kernel)), H
+
+
+def _no_rewards() -> ArgumentTypeError:
+    return wrong_type("rewards", None, "be given with an array of transitions, as (S,A), (H,S,A) or (S,A,S)")
 
 
 def _numbers(array: Any, what: str, remedy: str = "") -> FloatArray:
@@ -60,18 +58,18 @@ def _numbers(array: Any, what: str, remedy: str = "") -> FloatArray:
 # -- dense arrays ------------------------------------------------------------------------------------------------------
 
 
-def _from_dense(transitions: Any, horizon: int | None, support: Any) -> tuple[int, Kernel]:
+def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[int, Kernel]:
     P = _numbers(transitions, "transitions")
     if P.ndim not in (3, 4) or P.shape[-1] != P.shape[-3]:
         rule = "transitions must have shape (H,S,A,S), or (S,A,S) with horizon"
-        raise ModelError(f"{rule}, got {P.shape}{_shape_remedy(P)}", name="transitions")
+        raise ModelError(f"{rule}, got {P.shape}{_axes_remedy(P)}", name="transitions")
     if 0 in P.shape:
         rule = "transitions must have at least one stage, state and action"
         raise ModelError(f"{rule}, got {P.shape}", name="transitions")
     _check_stacked(transitions, P, "transitions")
     H = resolve_horizon(P.shape[0] if P.ndim == 4 else None, horizon)
     sums = P.sum(axis=-1)
-    if np.any((sums != 0.0) & (np.abs(sums - 1.0) > SUM_TOL)) and (remedy := _axis_remedy(P)):
+    if np.any((sums != 0.0) & (np.abs(sums - 1.0) > SUM_TOL)) and (remedy := _axes_remedy(P)):
         raise ModelError(f"transitions must sum to 1 over the last axis, got other sums{remedy}", name="transitions")
     P = P if P.ndim == 4 else P[None]
     K, S, A, _ = P.shape
@@ -83,24 +81,23 @@ def _from_dense(transitions: Any, horizon: int | None, support: Any) -> tuple[in
             raise ModelError(f"{rule}, got {extra.dtype} of shape {extra.shape}", name="support")
         possible |= extra
     place = np.flatnonzero(possible)
-    return H, ((K, S, A), *np.divmod(place, S), P.reshape(-1)[place])
+    sizes = np.count_nonzero(possible.reshape(-1, S), axis=1)
+    return H, ((K, S, A), sizes, place % S, P.reshape(-1)[place])
 
 
-def _shape_remedy(P: FloatArray) -> str:
-    """The end of a message: how to turn a kernel of another shape into (S,A,S) or (H,S,A,S)."""
-    if P.ndim in (3, 4) and P.shape[-1] == P.shape[-2]:
-        return f"; for {'(H,A,S,S)' if P.ndim == 4 else '(A,S,S)'} pass np.moveaxis(P, {P.ndim - 3}, {P.ndim - 2})"
+def _axes_remedy(P: FloatArray) -> str:
+    """The end of a message: how to turn a kernel with other axes into (S,A,S) or (H,S,A,S)."""
     if P.ndim == 2 and P.shape[0] == P.shape[1]:
         return "; for a matrix (S,S) of one action pass P[:, None]"
     if P.ndim == 2:
         return "; list (s, a, s_next, probability, reward) without rewards, or pass a table"
-    return _axis_remedy(P) if P.ndim in (3, 4) else ""
-
-
-def _axis_remedy(P: FloatArray) -> str:
-    """The same for a kernel whose successors are not on the last axis: the axis over which it sums to 1."""
-    axis = next((axis for axis in (P.ndim - 2, P.ndim - 3) if np.allclose(P.sum(axis=axis), 1.0)), None)
-    return "" if axis is None else f"; they sum to 1 over axis {axis}: pass np.moveaxis(P, {axis}, -1)"
+    last = P.ndim - 1
+    for i, j in ((last - 2, last - 1), (last - 1, last), (last - 2, last)) if P.ndim in (3, 4) else ():
+        turned = np.moveaxis(P, i, j)
+        sums = turned.sum(axis=-1)
+        if turned.shape[-1] == turned.shape[-3] and sums.any() and np.all((sums == 0.0) | np.isclose(sums, 1.0)):
+            return f"; for this order of axes, whose rows sum to 1, pass np.moveaxis(P, {i}, {j})"
+    return ""
 
 
 def _check_stacked(given: Any, array: FloatArray, what: str) -> None:
@@ -148,8 +145,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
         P = sparse.csr_array((np.r_[parts[0].data, np.zeros(parts[1].nnz)], place), shape=P.shape)
     P.sum_duplicates()
     P.sort_indices()
-    row = np.repeat(np.arange(K * rows), np.diff(P.indptr))
-    return H, ((K, S, rows // S), row, P.indices, P.data.astype(np.float64))
+    return H, ((K, S, rows // S), np.diff(P.indptr), P.indices, P.data.astype(np.float64))
 
 
 def _stack(given: Any, what: str, counts: tuple[int, ...] = (), shape: tuple[int, int] | None = None) -> Any:
@@ -158,29 +154,29 @@ def _stack(given: Any, what: str, counts: tuple[int, ...] = (), shape: tuple[int
 
     parts = list(given) if isinstance(given, (list, tuple)) else [given]
     if what == "support":  # may be dense
-        parts = [sparse.csr_array(part) if isinstance(part, np.ndarray) else part for part in parts]
-    if not all(_holds_sparse(part) and part.ndim == 2 and not np.iscomplexobj(part) for part in parts):
+        parts = [sparse.csr_array(part) if getattr(part, "ndim", 0) == 2 else part for part in parts]
+    if not all(_holds_sparse(part) and getattr(part, "ndim", 0) == 2 and not np.iscomplexobj(part) for part in parts):
         raise wrong_type(what, given, "be real SciPy matrices at every stage")
     shape = shape or parts[0].shape
     if (counts and len(parts) not in counts) or any(part.shape != shape for part in parts):
-        number = f"{' or '.join(map(str, dict.fromkeys(counts)))} " if counts else ""
-        rule = f"be {number}matrices of shape {shape}"
-        raise ModelError(f"{what} must {rule}, got {shown([part.shape for part in parts])}", name=what)
+        number = f", {' or '.join(map(str, dict.fromkeys(counts)))} of them" if counts else ""
+        rule = f"{what} must be SciPy matrices of shape {shape}{number}"
+        raise ModelError(f"{rule}, got {shown([part.shape for part in parts])}", name=what)
     return sparse.csr_array(parts[0], copy=True) if len(parts) == 1 else sparse.csr_array(sparse.vstack(parts, "csr"))
 
 
 # -- rewards of either -------------------------------------------------------------------------------------------------
 
 
-def _read_rewards(rewards: Any, H: int, kernel: Kernel, *, per_stage: bool) -> FloatArray:
+def _read_rewards(rewards: Any, H: int, kernel: Kernel) -> FloatArray:
     """Rewards of every row, (1 or H, S, A), or of every outcome of the kernel, (1 or H, nnz)."""
-    (K, S, A), row, successor, _ = kernel
+    (K, S, A), sizes, successor, _ = kernel
     if _holds_sparse(rewards):
         R = _stack(rewards, "rewards", (1, H), (S * A, S))  # entries that are not stored are zero
     else:
         R = _numbers(rewards, "rewards")
         by_row, by_outcome = R.shape in ((S, A), (H, S, A)), R.shape in ((S, A, S), (H, S, A, S))
-        if by_row and by_outcome and not per_stage and S > 1:
+        if by_row and by_outcome and K == 1 and S > 1:
             got = f"{R.shape}, which may mean (H,S,A) or (S,A,S)"
             remedy = "give them as (S,A) or (H,S,A,S)"
             raise ModelError(f"rewards must have an unambiguous shape, got {got}; {remedy}", name="rewards")
@@ -194,19 +190,17 @@ def _read_rewards(rewards: Any, H: int, kernel: Kernel, *, per_stage: bool) -> F
         R = R.reshape(-1, S)
     # Line q of R pays row q of its stage. One stage of rewards serves every stage of the kernel, and vice versa.
     stages = [R[i : i + S * A] for i in range(0, R.shape[0], S * A)] if K == 1 else [R]
-    return np.stack([np.asarray(R[row % R.shape[0], successor], np.float64).ravel() for R in stages])
+    line = np.repeat(np.arange(K * S * A) % stages[0].shape[0], sizes)
+    return np.stack([np.asarray(stage[line, successor], np.float64).ravel() for stage in stages])
 
 
 def _reward_remedy(shape: tuple[int, ...], S: int, A: int) -> str:
-    """The end of a message: how to turn rewards of another shape."""
-    remedies = {
-        (S,): f"for one reward per state pass np.repeat(np.c_[R], {A}, axis=1)",
-        (A, S): "for (A,S) pass np.transpose(R)",
-        (S, S): f"for (S,S) pass np.repeat(np.expand_dims(R, 1), {A}, axis=1)",
-        (A, S, S): "for (A,S,S) pass np.moveaxis(R, 0, 1)",
-        (S, S, A): "for (S,S,A) pass np.moveaxis(R, 2, 1)",
-    }
-    return f"; {remedies[shape]}" if shape in remedies else ""
+    """The end of a message: how to turn rewards with other axes."""
+    if shape in ((S,), (S, S)):
+        return f"; for rewards that do not depend on the action pass np.repeat(np.expand_dims(R, 1), {A}, axis=1)"
+    if shape in ((A, S), (A, S, S), (S, S, A)):
+        return f"; for this order of axes pass np.moveaxis(R, {shape.index(A)}, 1)"
+    return ""
 
 
 # -- lists -------------------------------------------------------------------------------------------------------------
@@ -216,7 +210,7 @@ def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
     """Table of listed transitions (s, a, s_next, probability, reward), or the same with the stage in front."""
     columns = _numbers(transitions, "transitions without rewards (a list of transitions)", NAMED)
     if columns.ndim > 2:
-        raise wrong_type("rewards", None, "be given with an array of transitions, as (S,A), (H,S,A) or (S,A,S)")
+        raise _no_rewards()
     if columns.ndim != 2 or columns.shape[0] == 0 or columns.shape[1] not in (5, 6):
         rule = "without rewards, transitions must list (s, a, s_next, probability, reward), or the same with the stage in front"
         raise ModelError(f"{rule}, got shape {columns.shape}", name="transitions")

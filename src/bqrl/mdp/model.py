@@ -18,7 +18,7 @@ from bqrl.checks import is_one_line, wrong, wrong_type
 from bqrl.display import Tabular
 from bqrl.errors import ModelError, SizeError
 from bqrl.mdp import files, gymnasium  # which import this module, because they write and play models
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.build import build_table
 from bqrl.mdp.columns import check_flat, is_frame
 from bqrl.mdp.derived import per_model, per_structure
@@ -191,7 +191,7 @@ class MDP(Tabular):
 
     def _store(self, **fields: Any) -> None:
         """Set the fields for good: arrays become read-only, and nothing is derived yet."""
-        for name, value in (fields | {"_per_model": {}, "_per_structure": {}}).items():
+        for name, value in ({"_per_model": {}, "_per_structure": {}} | fields).items():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
@@ -224,14 +224,10 @@ class MDP(Tabular):
         return rows
 
     def __repr__(self) -> str:
-        possible = np.flatnonzero(self.mu)
-        start = str(possible[0]) if possible.size == 1 else f"law over {possible.size} states"
-        if (
-            possible.size == 1
-            and self.state_names
-            and (self.state_names[0], self.state_names[-1]) == ("1", str(self.S))
-        ):
-            start = repr(self.state_label(int(possible[0])))  # ids from 1: the number would look like the id
+        names, possible = self.state_names, np.flatnonzero(self.mu)
+        start = f"law over {possible.size} states" if possible.size > 1 else str(possible[0])
+        if names and possible.size == 1 and (names[0], names[-1]) == ("1", str(self.S)):
+            start = repr(names[possible[0]])  # ids from 1: the number would look like the id
         extras = ", stationary" if self.stationary else ""
         extras += f", discount={self.discount:g}" if self.discount < 1 else ""
         return f"MDP(H={self.H}, S={self.S}, A={self.A}, start={start}, {self.successor.size} transitions{extras})"
@@ -253,7 +249,13 @@ class MDP(Tabular):
     @property
     def reward(self) -> FloatArray:
         """Reward of every outcome, (1, nnz), or (H, nnz) if the rewards of a stationary kernel differ by stage."""
-        return self._reward if self._reward is not None else _expanded(self)
+        return self._reward if self._reward is not None else self._expand_rewards()
+
+    @per_structure
+    def _expand_rewards(self) -> FloatArray:
+        assert self.row_reward is not None
+        by_row = self.row_reward.reshape(-1, self.row_start.size - 1)
+        return read_only(np.repeat(by_row, np.diff(self.row_start), axis=1))
 
     def stage(self, h: int) -> Stage:
         """Views of the outcomes, rewards and actions of stage `h`."""
@@ -262,16 +264,13 @@ class MDP(Tabular):
         here = slice(starts[0], starts[-1])
         own = starts - starts[0] if starts[0] else starts
         own.flags.writeable = False  # like the view of the first stage: loops are compiled for one kind of array
-        rewards = self.reward
-        by_row = None
-        if self.row_reward is not None:
-            by_row = self.row_reward[h if len(self.row_reward) > 1 else 0]
+        rewards, by_row = self.reward, self.row_reward
         return Stage(
             row_start=own,
             successor=self.successor[here],
             probability=self.probability[here],
             reward=rewards[h if len(rewards) > 1 else 0, here],
-            row_reward=by_row,
+            row_reward=None if by_row is None else by_row[h if len(by_row) > 1 else 0],
             available=self.available[k],
         )
 
@@ -287,7 +286,14 @@ class MDP(Tabular):
 
     def dense(self, h: int) -> FloatArray:
         """Kernel of stage `h` as a matrix (S*A, S); outcomes with the same successor add up."""
-        return _dense(self, 0 if self.stationary else h)
+        return self._dense_kernel(0 if self.stationary else h)
+
+    @per_model
+    def _dense_kernel(self, k: int) -> FloatArray:
+        stage, matrix = self.stage(k), np.zeros((self.S * self.A, self.S))
+        rows = np.repeat(np.arange(self.S * self.A), np.diff(stage.row_start))
+        np.add.at(matrix, (rows, stage.successor), stage.probability)
+        return read_only(matrix)
 
     @property
     def max_outcomes(self) -> int:
@@ -295,9 +301,19 @@ class MDP(Tabular):
         return int(np.diff(self.row_start).max())
 
     @property
+    @per_structure
     def reachable(self) -> BoolArray:
         """Which states are possible at each stage, shape (H + 1, S)."""
-        return _reachable(self)
+        met = np.zeros((self.H + 1, self.S), bool)
+        met[0] = self.mu > 0
+        for h in range(self.H):
+            starts = self.row_start[0 if self.stationary else h * self.S * self.A :][: self.S * self.A + 1]
+            leaving = np.repeat(met[h], np.diff(starts[:: self.A]))
+            met[h + 1, self.successor[starts[0] : starts[-1]][leaving]] = True
+            if self.stationary and np.array_equal(met[h], met[h + 1]):
+                met[h + 2 :] = met[h]
+                break
+        return read_only(met)
 
     @property
     def unreachable_states(self) -> list[int]:
@@ -330,10 +346,8 @@ class MDP(Tabular):
         if probability.shape != self.successor.shape:
             raise wrong("probability", probability, f"have shape {self.successor.shape}", probability.shape)
         probability = replace(self._table(), probability=probability).normalise()
-        twin = MDP.__new__(MDP)
-        twin._store(**self.__getstate__() | {"probability": probability, "noise": self.noise and self.noise.hidden})
-        object.__setattr__(twin, "_per_structure", self._per_structure)
-        return twin
+        noise = self.noise and self.noise.hidden
+        return self._twin(probability=probability, noise=noise, _per_structure=self._per_structure)
 
     def with_noise(self, noise: SharedNoise | None) -> MDP:
         """The same problem with these laws of events behind its rows; None: the rows share nothing."""
@@ -341,66 +355,57 @@ class MDP(Tabular):
             raise wrong_type("noise", noise, "be the SharedNoise of a model or None", type(noise).__name__)
         if noise is not None:
             noise.check(self.row_start, self.probability)
-        twin = self.with_probability(self.probability)
-        object.__setattr__(twin, "noise", noise)
-        return twin
+        return self._twin(noise=noise, _per_structure=self._per_structure)
 
     def staged(self) -> MDP:
         """The same problem with one stored kernel per stage, so that stages can be changed separately."""
         if not self.stationary or self.H == 1:
             return self
-        H, rows, nnz = self.H, self.S * self.A, self.successor.size
-        needed = H * max(rows, nnz)
+        H, needed = self.H, self.H * max(self.row_start.size - 1, self.successor.size)
         if needed > MAX_ID:
-            message = f"a kernel per stage must have at most {MAX_ID} rows and transitions, got {needed}; give a shorter horizon"
+            rule = f"a kernel per stage must have at most {MAX_ID} rows and transitions"
+            message = f"{rule}, got {needed}; give a shorter horizon"
             raise SizeError(message, needed=needed, limit=MAX_ID, name="horizon")
-        by_row, by_outcome = self.row_reward, self._reward
-        if by_row is not None:
-            by_row = np.array(np.broadcast_to(by_row, (H, self.S, self.A)))
-        if by_outcome is not None:
-            by_outcome = np.array(np.broadcast_to(by_outcome, (H, nnz))).reshape(1, -1)
-        table = replace(
-            self._table(),
-            K=H,
+
+        def per_stage(array: Any) -> Any:
+            return None if array is None else np.array(np.broadcast_to(array, (H, *array.shape[1:])))
+
+        return self._twin(
             row_start=tile_starts(self.row_start, H),
             successor=np.tile(self.successor, H),
             probability=np.tile(self.probability, H),
-            reward=by_outcome,
-            row_reward=by_row,
+            row_reward=per_stage(self.row_reward),
+            _reward=None if self._reward is None else per_stage(self._reward).reshape(1, -1),
+            available=per_stage(self.available),
+            known=per_stage(self.known),
+            noise=self.noise and self.noise.staged(H),
         )
-        known = np.array(np.broadcast_to(self.known, (H, self.S, self.A)))
-        changed = {"known": known, "noise": self.noise and self.noise.staged(H)}
-        return MDP.from_table(table, H, self.mu, self.discount, **self._facts() | changed)
 
     def replace(self, *, start: Any = None, horizon: int | None = None, discount: float | None = None) -> MDP:
         """The same problem with another start, discount or, if kernel and rewards are stationary, horizon."""
         if horizon is not None and horizon != self.H and not (self.stationary and len(self.reward) == 1):
             raise wrong("horizon", horizon, f"be {self.H} for a model whose stages differ")
-        return MDP.from_table(
-            self._table(),
-            self.H if horizon is None else horizon,
-            self.mu if start is None else start,
-            self.discount if discount is None else discount,
-            **self._facts(),
+        twin = self._twin(
+            H=self.H if horizon is None else check_horizon(horizon, self.S),
+            mu=self.mu if start is None else start_law(start, self.S, self.state_names),
+            discount=self.discount if discount is None else check_discount(discount),
         )
+        twin._table().check_rewards(twin.H)
+        twin._check_actions()
+        return twin
+
+    def _twin(self, **changed: Any) -> MDP:
+        """A copy with other fields."""
+        twin = MDP.__new__(MDP)
+        twin._store(**self.__getstate__() | changed)
+        return twin
 
     def _table(self) -> Table:
         """The outcomes as a table."""
         return Table(
-            S=self.S,
-            A=self.A,
-            K=self.available.shape[0],
-            row_start=self.row_start,
-            successor=self.successor,
-            probability=self.probability,
-            reward=self._reward,
-            row_reward=self.row_reward,
-        )
-
-    def _facts(self) -> dict[str, Any]:
-        """What a copy of the model keeps beside its table."""
-        facts = ("known", "state_names", "action_names", "state_values", "units", "noise")
-        return {name: getattr(self, name) for name in facts}
+            S=self.S, A=self.A, K=self.available.shape[0], row_start=self.row_start, successor=self.successor,
+            probability=self.probability, reward=self._reward, row_reward=self.row_reward,
+        )  # fmt: skip
 
     # -- files, environments ----------------------------------------------------------------------------------------
 
@@ -411,40 +416,3 @@ class MDP(Tabular):
     def as_env(self, **options: Any) -> gymnasium.MDPEnv:
         """A Gymnasium environment that plays this problem."""
         return gymnasium.MDPEnv(self, **options)
-
-
-@per_structure
-def _expanded(mdp: MDP) -> FloatArray:
-    """Rewards per row repeated for every outcome."""
-    assert mdp.row_reward is not None
-    by_row = mdp.row_reward.reshape(-1, mdp.row_start.size - 1)
-    expanded = np.repeat(by_row, np.diff(mdp.row_start), axis=1)
-    expanded.flags.writeable = False
-    return expanded
-
-
-@per_model
-def _dense(mdp: MDP, k: int) -> FloatArray:
-    """Stored kernel `k` as a matrix (S*A, S)."""
-    stage = mdp.stage(k)
-    matrix = np.zeros((mdp.S * mdp.A, mdp.S))
-    rows = np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start))
-    np.add.at(matrix, (rows, stage.successor), stage.probability)
-    matrix.flags.writeable = False
-    return matrix
-
-
-@per_structure
-def _reachable(mdp: MDP) -> BoolArray:
-    """Which states are possible at each stage, shape (H + 1, S)."""
-    met = np.zeros((mdp.H + 1, mdp.S), bool)
-    met[0] = mdp.mu > 0
-    for h in range(mdp.H):
-        starts = mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A :][: mdp.S * mdp.A + 1]
-        leaving = np.repeat(met[h], np.diff(starts[:: mdp.A]))
-        met[h + 1, mdp.successor[starts[0] : starts[-1]][leaving]] = True
-        if mdp.stationary and np.array_equal(met[h], met[h + 1]):
-            met[h + 2 :] = met[h]
-            break
-    met.flags.writeable = False
-    return met

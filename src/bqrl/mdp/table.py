@@ -42,6 +42,8 @@ class Table:
 
     def restrict(self, available: Any, *, complete: bool = False) -> Table:
         """The table without the rows that the mask excludes; with `complete`, each of the others must have outcomes."""
+        if available is None and not complete:
+            return self
         shape, sizes = (self.K, self.S, self.A), np.diff(self.row_start)
         keep = (np.ones(shape, bool) if available is None else check_mask(available, shape, "available")).reshape(-1)
         empty = np.flatnonzero(keep & (sizes == 0))
@@ -131,19 +133,9 @@ def tile_starts(starts: IntArray, H: int) -> IntArray:
 
 
 def from_columns(
-    stage: IntArray,
-    s: IntArray,
-    a: IntArray,
-    s_next: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    horizon: int | None,
-    *,
-    staged: bool = False,
-    S: int | None = None,
-    A: int | None = None,
-    keep_zeros: bool = False,
-) -> tuple[Table, int]:
+    stage: IntArray, s: IntArray, a: IntArray, s_next: IntArray, probability: FloatArray, reward: FloatArray,
+    horizon: int | None, *, staged: bool = False, S: int | None = None, A: int | None = None, keep_zeros: bool = False,
+) -> tuple[Table, int]:  # fmt: skip
     """Table and horizon of listed transitions.
 
     Lines with equal (row, successor, reward) add up; different rewards are random rewards. An outcome of probability zero
@@ -162,45 +154,35 @@ def from_columns(
     new[1:] = (row[1:] != row[:-1]) | (s_next[1:] != s_next[:-1]) | (reward[1:] != reward[:-1])
     first = np.flatnonzero(new)
     mass = np.add.reduceat(probability, first) if first.size else probability
-    table = from_sorted((K, S, A), row[first], s_next[first], mass, reward[first][None])
-    empty = np.flatnonzero(np.diff(table.row_start)[every_row] == 0)
-    if empty.size:
-        place, text = row_place(int(every_row[empty[0]]), (S, A), staged)
+    sizes = np.bincount(row[first], minlength=K * S * A)
+    if not sizes[every_row].all():
+        place, text = row_place(int(every_row[sizes[every_row].argmin()]), (S, A), staged)
         raise ModelError(f"row {text} must sum to 1, got 0; leave out actions that do not exist", row=place)
+    table = from_rows((K, S, A), sizes, s_next[first], mass, reward[first][None])
     table.line_outcome = np.full(every_row.size, -1)
     table.line_outcome[order] = np.cumsum(new) - 1
     return table, H
 
 
-def from_sorted(
-    shape: tuple[int, int, int], row: IntArray, successor: IntArray, probability: FloatArray, reward: FloatArray
+def from_rows(
+    shape: tuple[int, int, int], sizes: IntArray, successor: IntArray, probability: FloatArray, reward: FloatArray
 ) -> Table:
-    """Table of distinct outcomes in the order of their rows and successors, for the shape (K, S, A).
+    """Table of shape (K, S, A) of the outcomes of all rows, one row after the other; `sizes` says how many each row has.
 
     `reward` is that of every row, (1 or H, S, A), or of every outcome, (1 or H, nnz). The latter is stored by row if all
     outcomes of each row agree, which makes sweeps faster.
     """
     K, S, A = shape
-    counts = np.bincount(row, minlength=K * S * A)
-    table = Table(
-        S=S,
-        A=A,
-        K=K,
-        row_start=np.r_[0, np.cumsum(counts)],
-        successor=successor.astype(np.int32),
-        probability=probability,
-    )
+    starts, rows = np.r_[0, np.cumsum(sizes)], np.flatnonzero(sizes)
+    table = Table(S=S, A=A, K=K, row_start=starts, successor=successor.astype(np.int32), probability=probability)
     if reward.ndim == 3:
         table.row_reward = reward
         return table
-    rows = np.flatnonzero(counts)
-    first = reward[:, table.row_start[rows]]
-    if rows.size and np.array_equal(np.repeat(first, counts[rows], axis=1), reward) and np.all(np.isfinite(first)):
+    table.reward, first = reward, reward[:, starts[rows]]
+    if rows.size and np.all(np.isfinite(first)) and np.array_equal(np.repeat(first, sizes[rows], axis=1), reward):
         by_row = np.zeros((len(reward), K * S * A))
         by_row[:, rows] = first
-        table.row_reward = by_row.reshape(-1, S, A)
-    else:
-        table.reward = reward
+        table.reward, table.row_reward = None, by_row.reshape(-1, S, A)
     return table
 
 
