@@ -114,18 +114,15 @@ def test_names_may_hold_the_spaces_and_joiners_of_other_scripts():
 def test_kernels_of_other_tools_name_the_call_that_turns_them():
     """(A,S,S) as toolboxes for Python store them, (S,S,A) as those for MATLAB and R, (S',S,A) as a conditional law."""
     usual = MDP(P, R, horizon=4)
-    for kernel, remedy in (
-        (np.moveaxis(P, 1, 0), "for (A,S,S) pass np.moveaxis(P, 0, 1)"),
-        (np.moveaxis(P, 2, 1), "they sum to 1 over axis 1: pass np.moveaxis(P, 1, -1)"),
-        (np.moveaxis(P, 2, 0), "they sum to 1 over axis 0: pass np.moveaxis(P, 0, -1)"),
-    ):
-        with pytest.raises(ModelError) as caught:
+    for order in ((1, 0), (2, 1), (2, 0)):
+        kernel = np.moveaxis(P, *order)
+        with pytest.raises(ModelError, match=r"; for this order of axes, whose rows sum to 1, pass np\.") as caught:
             MDP(kernel, R, horizon=4)
-        assert str(caught.value).endswith(f"; {remedy}")
-        assert_same(usual, MDP(eval(remedy.split("pass ")[1], {"np": np, "P": kernel}), R, horizon=4))
+        turned = eval(str(caught.value).rpartition(" pass ")[2], {"np": np, "P": kernel})
+        assert_same(usual, MDP(turned, R, horizon=4))
     square = np.array([[[0.25, 0.75], [0.5, 0.5]], [[1.0, 0.0], [0.1, 0.9]]])  # as many actions as states
     with pytest.raises(
-        ModelError, match=r"sum to 1 over the last axis, got other sums; they sum to 1 over axis 1: pass"
+        ModelError, match=r"sum to 1 over the last axis, got other sums; .* pass np.moveaxis\(P, 1, 2\)"
     ):
         MDP(np.moveaxis(square, 2, 1), np.zeros((2, 2)), horizon=2)
     MDP([[[1.0], [0.0]]], [[1.0, 0.0]], horizon=2, available=[[True, False]])  # sums to 1 over both axes
@@ -159,6 +156,14 @@ def test_one_sparse_matrix_per_action_is_not_read_as_one_per_stage():
     assert_same(MDP(P, R, horizon=4), MDP(stacked, R, horizon=4))
     for staged in (MDP(matrices, rewards, horizon=2), MDP(matrices, np.ones((3, 1)))):  # rewards tell of one action
         assert (staged.H, staged.A) == (2, 1)
+
+
+def test_sparse_rewards_of_whole_numbers_are_stored_as_floats():
+    """Rewards that differ by outcome kept the type of the matrix, so that a model had an array of integers as rewards."""
+    rewards = sparse.csr_array(np.arange(18).reshape(6, 3))
+    assert_same(
+        MDP(P, np.arange(18.0).reshape(3, 2, 3), horizon=4), MDP(sparse.csr_array(P.reshape(6, 3)), rewards, horizon=4)
+    )
 
 
 def test_dicts_that_are_no_tables_name_the_remedy():

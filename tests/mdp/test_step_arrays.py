@@ -13,7 +13,7 @@ from mdp_strategies import COIN, assert_same, assert_same_noise, inventory, laws
 
 import bqrl.mdp.step_arrays
 from bqrl import from_step
-from bqrl.errors import ModelError, SizeError
+from bqrl.errors import SizeError
 from bqrl.mdp.step_arrays import Progress
 
 
@@ -78,7 +78,7 @@ def arrays(step=lambda s, a, e: (s, a * 1.0), actions=(0, 1), noise=None, horizo
 BAD = [
     ("available raises", lambda: arrays(available=lambda s, a: 1 // 0), ValueError, "available must return booleans, got ZeroDivisionError: integer division or modulo by zero"),
     ("raises", lambda: arrays(failing_arrays), ValueError, "step(3, 0, 1) must return (next_states, rewards), got RuntimeError: boom"),
-    ("mutates", lambda: arrays(changing_arrays), ValueError, "step must not change its arguments"),
+    ("mutates", lambda: arrays(changing_arrays), ValueError, "must return (next_states, rewards), got ValueError: output array is read-only"),
     ("random", lambda: arrays(lambda s, a, e: (s, np.random.default_rng().random(s.size))), ValueError, "step(0, 0, 0) must be deterministic, got"),
     ("NaN", lambda: arrays(lambda s, a, e: (s, np.where(e == 1, np.nan, 0.0))), ValueError, "step(0, 0, 1) must return a finite reward, got nan"),
     ("wrong shape", lambda: arrays(lambda s, a, e: (s[:1], a * 1.0)), ValueError, "step must return next states of shape (4,) and rewards of shape (4,), got (1,) and (4,)"),
@@ -98,14 +98,6 @@ BAD = [
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_bad_input_gets_one_clear_line(call, exception, message):
     assert_one_line(call, exception, message)
-
-
-def test_only_a_step_that_changes_its_arguments_gets_the_hint():
-    def fails(states, actions, events):
-        raise PermissionError("read-only file")
-
-    with pytest.raises(ModelError, match=r"must return .*, got PermissionError: read-only file$"):
-        arrays(fails)
 
 
 # -- progress ----------------------------------------------------------------------------------------------------------

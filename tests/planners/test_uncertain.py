@@ -11,9 +11,9 @@ from scipy.optimize import linprog
 import bqrl
 from bqrl import MDP, evaluate, simulate, solve
 from bqrl.errors import ArgumentError
-from bqrl.mdp.build import from_columns
 from bqrl.mdp.find_grid import lattice, rounded
 from bqrl.mdp.grid import ReturnSet
+from bqrl.mdp.table import from_columns
 from bqrl.planners.follow import sums_on
 from bqrl.planners.sweep import ROBUST, sweep
 from bqrl.planners.uncertain import _lowest_over_widths, _worst_costs, half_radius, robust_value

@@ -16,13 +16,13 @@ from bqrl.cli.output import Command
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
-from bqrl.mdp.build import check_horizon
 from bqrl.mdp.files import ending
 from bqrl.mdp.files.csv import parse_start
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.load import load, states_horizon
 from bqrl.mdp.model import MDP
 from bqrl.mdp.toy_text import changing_wrapper, from_gymnasium, time_limit
+from bqrl.mdp.validation import check_horizon
 from bqrl.planners.decisions import COLUMNS
 from bqrl.results.words import Words
 

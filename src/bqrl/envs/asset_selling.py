@@ -13,9 +13,9 @@ import numpy as np
 from bqrl.checks import number, whole, wrong, wrong_type
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import shared_noise
+from bqrl.mdp.table import Table
 
 UNIT, STAGE = "share of the best offer", "stage"
 STOP, CONTINUE = 0, 1
@@ -85,14 +85,14 @@ def asset_selling(
     available = np.ones((K, n + 1, 2), bool)
     if stop_at_end:
         available[-1, :n, CONTINUE] = False
+    table = table.restrict(available)
     names = [*map(str, range(n)), "sold"]
-    mdp = MDP.from_table(table, H, start, available=available, state_names=names, action_names=["Stop", "Continue"])
+    mdp = MDP.from_table(table, H, start, state_names=names, action_names=["Stop", "Continue"])
     if not shared:
         return mdp
     row = np.repeat(np.arange(mdp.row_start.size - 1), np.diff(mdp.row_start))
     outcome = np.arange(row.size)
     event = outcome - mdp.row_start[row]  # offer e is the e-th outcome of Continue
-    table.row_start = mdp.row_start
     events = {"events": (tuple(range(n)),), "probabilities": (law,)}
     return mdp.with_noise(shared_noise(table, row, outcome, np.zeros_like(row), event, **events))
 

@@ -131,7 +131,7 @@ def make(name: str, **params: Any) -> MDP:
     return problem.build(**params)
 
 
-def make_env(name: str = "AssetSelling", render_mode: str | None = None, **params: Any) -> MDPEnv[MDP]:
+def make_env(name: str = "AssetSelling", render_mode: str | None = None, **params: Any) -> MDPEnv:
     """The Gymnasium environment of a named problem; gymnasium.make("bqrl/AssetSelling-v0") calls this.
 
     Parameters

@@ -16,9 +16,9 @@ from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
 from bqrl.logs.read import near, speller
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.build import from_columns
 from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP
+from bqrl.mdp.table import from_columns
 
 END, UNSEEN = "(end)", "(unseen)"
 

@@ -15,8 +15,8 @@ from bqrl.checks import choice, nearest, shown, wrong
 from bqrl.errors import FileFormatError
 from bqrl.logs.read import Columns
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.build import check_horizon
 from bqrl.mdp.columns import Codes
+from bqrl.mdp.validation import check_horizon
 
 UNKNOWN, ENDED = -1, -2  # successors: not known, and the end of a complete episode without a named last state
 TERMINAL_WORDS = {"terminal", "terminated", "done", "true", "1", "yes", "end"}

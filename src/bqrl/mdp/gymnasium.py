@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Generic, SupportsFloat, TypeVar
+from typing import Any, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from bqrl.checks import wrong, wrong_type
 from bqrl.errors import ArgumentError
 from bqrl.kernels.draws import draw
-from bqrl.mdp.frozen import FrozenMDP
-
-M = TypeVar("M", bound=FrozenMDP)  # so that `mdp` of an environment has the class of the model given
+from bqrl.mdp import model
 
 
 class AvailableActions(Discrete):
@@ -41,7 +39,7 @@ class AvailableActions(Discrete):
         return super().sample(self.mask if mask is None else mask)
 
 
-class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
+class MDPEnv(gym.Env[np.int64, np.int64]):
     """An environment that plays `mdp`: observations are states, and an episode lasts exactly H steps.
 
     The last step returns terminated=True: the horizon is part of the problem, not a time limit. Rewards are those of the
@@ -54,8 +52,8 @@ class MDPEnv(gym.Env[np.int64, np.int64], Generic[M]):
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (the name is Gymnasium's)
 
-    def __init__(self, mdp: M, render_mode: str | None = None) -> None:
-        if not isinstance(mdp, FrozenMDP):
+    def __init__(self, mdp: model.MDP, render_mode: str | None = None) -> None:
+        if not isinstance(mdp, model.MDP):
             raise wrong_type("mdp", mdp, "be an MDP", type(mdp).__name__)
         if render_mode not in (None, "ansi"):
             raise wrong("render_mode", render_mode, "be 'ansi' or None")

@@ -18,7 +18,6 @@ from bqrl.checks import nearest, shown, wrong_type
 from bqrl.errors import ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.build import Table, are_ids, check_gaps, from_columns, row_place
 from bqrl.mdp.columns import (
     EVENT,
     IDS,
@@ -34,6 +33,7 @@ from bqrl.mdp.columns import (
     without_percent,
 )
 from bqrl.mdp.noise import SharedNoise, shared_noise
+from bqrl.mdp.table import Table, check_gaps, from_columns, is_id, row_place
 from bqrl.mdp.validation import sum_hint
 
 PADDED = re.compile(r"[+-]?0\d")  # codes such as 007, which are names
@@ -204,7 +204,7 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
         raise wrong_type(f"{kind}_names", given, "be a list of names")
     names = None if given is None or isinstance(given, int) else [str(name) for name in given]
     total = given if isinstance(given, int) else None if names is None else len(names)
-    listed = names is not None and not (np.all(are_ids(numbers)) and not set(labels) & set(names))
+    listed = names is not None and not (np.all(is_id(numbers)) and not set(labels) & set(names))
 
     def about(label: str, message: str) -> ModelError:
         """The error about the first line that holds a label."""
@@ -228,8 +228,8 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
         word = labels[int(words.argmax())]
         raise about(word, f"expected a number as for other {kind}s, got the name {shown(word)}; use one kind")
     else:  # numbers that count from 0 or from 1
-        if not are_ids(numbers).all():
-            label = labels[int((~are_ids(numbers)).argmax())]
+        if not is_id(numbers).all():
+            label = labels[int((~is_id(numbers)).argmax())]
             raise about(label, f"expected a name or a whole number from 0 or 1, got {shown(label)}; {by_name}")
         low, high = int(numbers.min()), int(numbers.max())
         if total is None and low > 1:
@@ -271,7 +271,7 @@ def _number(label: str) -> float:
 
 def _first_stage(listing: Listing, stages: FloatArray) -> int:
     """The smallest stage, which must be 0 or 1; all stages must be whole numbers."""
-    proper = are_ids(stages)
+    proper = is_id(stages)
     i = int(stages.argmin() if proper.all() else proper.argmin())
     if not proper[i] or stages[i] > 1:
         hint = f"; subtract {stages[i]:.15g}" if proper[i] else ""

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from bqrl.checks import wrong
-from bqrl.mdp.build import check_horizon
 from bqrl.mdp.files import checked_ending, naming, read_arrays
 from bqrl.mdp.files.csv import read_csv, read_facts
 from bqrl.mdp.files.json import read_json
 from bqrl.mdp.files.npz import read_dense, read_stored
 from bqrl.mdp.files.regular import MAX_JSON, MAX_TEXT, gunzip, read_regular, size_limit
 from bqrl.mdp.model import MDP
+from bqrl.mdp.validation import check_horizon
 
 LIMITS = {".csv": MAX_TEXT, ".csv.gz": MAX_TEXT, ".json": MAX_JSON}
 Kinds = Mapping[str, tuple[str, Callable[[dict[str, Any]], Any]]]  # marker array -> (what a file holds, its reader)

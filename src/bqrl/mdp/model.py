@@ -1,4 +1,8 @@
-"""The model: a finite-horizon Markov decision process, validated once and frozen."""
+"""The model: a finite-horizon Markov decision process, checked once and frozen.
+
+`bqrl.mdp.build` and `bqrl.mdp.listing` turn every form in which a model may be given into a table of outcomes; the checks are
+those of `bqrl.mdp.table` and `bqrl.mdp.validation`.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bqrl.checks import wrong, wrong_type
+from bqrl.checks import is_one_line, wrong, wrong_type
+from bqrl.display import Tabular
 from bqrl.errors import ModelError, SizeError
-from bqrl.mdp import files
-from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.build import MAX_ID, Table, read
+from bqrl.mdp import files, gymnasium  # which import this module, because they write and play models
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
+from bqrl.mdp.build import build_table
 from bqrl.mdp.columns import check_flat, is_frame
-from bqrl.mdp.frozen import FrozenMDP
-from bqrl.mdp.gymnasium import MDPEnv
+from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.listing import read_frame
-from bqrl.mdp.noise import SharedNoise, repeated
-from bqrl.mdp.validation import check_table, checked, normalised
+from bqrl.mdp.noise import SharedNoise
+from bqrl.mdp.stage import Stage, Structure
+from bqrl.mdp.table import MAX_ID, Table, tile_starts
+from bqrl.mdp.validation import check_discount, check_horizon, check_mask, check_names, start_law
 
 
-class MDP(FrozenMDP):
+class MDP(Tabular):
     """A finite-horizon MDP with known rewards: checked once, then frozen.
 
     Parameters
@@ -74,7 +81,30 @@ class MDP(FrozenMDP):
     MDP(H=3, S=2, A=1, start=0, 3 transitions, stationary)
     """
 
-    __slots__ = ()
+    H: int
+    S: int
+    A: int
+    mu: FloatArray
+    discount: float
+    row_start: IntArray
+    successor: NDArray[np.int32]
+    probability: FloatArray
+    row_reward: FloatArray | None
+    available: BoolArray
+    known: BoolArray
+    state_names: tuple[str, ...] | None
+    state_values: tuple[Any, ...] | None  # the states as a step function or a frame gives them; files do not store them
+    action_names: tuple[str, ...] | None
+    units: str | None
+    noise: SharedNoise | None  # the laws of events whose images the rows are, where rows share them
+    _reward: FloatArray | None
+    _per_model: dict[Any, Any]  # written by derived.per_model alone
+    _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
+    __slots__ = (
+        "A", "H", "S", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount",
+        "known", "mu", "noise", "probability", "row_reward", "row_start", "state_names", "state_values",
+        "successor", "units",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -102,18 +132,46 @@ class MDP(FrozenMDP):
         elif columns is not None:
             raise wrong("columns", columns, "be given with a table of transitions (a frame) only", remedy="omit it")
         else:
-            table, H = read(transitions, rewards, horizon, support)
-            facts = {"state_names": state_names, "action_names": action_names, "noise": None}
-        self._store(**checked(table, H, start, discount, available=available, known=known, units=units, **facts))
-        self._check_actions()
+            table, H = build_table(transitions, rewards, horizon, support)
+            facts = {"state_names": state_names, "action_names": action_names}
+        table = table.restrict(available, complete=rewards is not None)  # lists leave out actions that do not exist
+        self._set(table, H, start, discount, known=known, units=units, **facts)
 
     @classmethod
     def from_table(cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, **optional: Any) -> MDP:
         """MDP of outcomes already in a table, checked like any other model."""
         mdp = cls.__new__(cls)
-        mdp._store(**checked(table, H, start, discount, **optional))
-        mdp._check_actions()
+        mdp._set(table, H, start, discount, **optional)
         return mdp
+
+    def _set(
+        self, table: Table, H: int, start: Any, discount: float, *, known: Any = None, state_names: Any = None,
+        action_names: Any = None, state_values: tuple[Any, ...] | None = None, units: str | None = None,
+        noise: SharedNoise | None = None,
+    ) -> None:  # fmt: skip
+        """Check every field and store it."""
+        S, A, shape = table.S, table.A, (table.K, table.S, table.A)
+        H = check_horizon(H, S)
+        if units is not None and not (isinstance(units, str) and is_one_line(units)):
+            raise wrong_type("units", units, "be a word such as 'EUR'")
+        sizes = np.diff(table.row_start).reshape(shape)
+        available, known_rows = sizes > 0, sizes == 1
+        if known is not None:
+            known_rows |= check_mask(known, shape, "known") & available
+        if table.row_reward is not None and not available.all():  # rewards of absent actions have no meaning
+            table.row_reward = np.where(available, table.row_reward, 0.0)
+        probability = table.normalise()
+        table.check_rewards(H)
+        if noise is not None:
+            noise.check(table.row_start, probability)
+        labels = check_names(state_names, S, "state_names")
+        self._store(
+            H=H, S=S, A=A, mu=start_law(start, S, labels), discount=check_discount(discount), row_start=table.row_start,
+            successor=table.successor, probability=probability, row_reward=table.row_reward, _reward=table.reward,
+            available=available, known=known_rows, state_names=labels, state_values=state_values,
+            action_names=check_names(action_names, A, "action_names"), units=units, noise=noise,
+        )  # fmt: skip
+        self._check_actions()
 
     def _check_actions(self) -> None:
         """Raise ModelError if a reachable state has no action."""
@@ -129,20 +187,167 @@ class MDP(FrozenMDP):
                 f"state {name}, reachable at stage {h + 1}, must have an action, got none; {remedy}", name="available"
             )
 
+    # -- a frozen record --------------------------------------------------------------------------------------------
+
+    def _store(self, **fields: Any) -> None:
+        """Set the fields for good: arrays become read-only, and nothing is derived yet."""
+        for name, value in ({"_per_model": {}, "_per_structure": {}} | fields).items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"an MDP is frozen; build a new one to change {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"an MDP is frozen; {name} cannot be deleted")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {slot: getattr(self, slot) for slot in MDP.__slots__ if slot not in ("_per_model", "_per_structure")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._store(**state)
+
+    def __deepcopy__(self, memo: Any = None) -> MDP:
+        return self  # frozen: a copy could not differ
+
+    __copy__ = __deepcopy__
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per outcome: stage (from 1; absent if the kernel is the same at all stages), state, action and so on."""
+        fixed = self.stationary and len(self.reward) == 1
+        rows = []
+        for h, s, a in np.ndindex(1 if fixed else self.H, self.S, self.A):
+            where = ({} if fixed else {"stage": h + 1}) | {"state": self.state_label(s), "action": self.action_label(a)}
+            for t, p, r in zip(*(column.tolist() for column in self.outcomes(h, s, a)), strict=True):
+                rows.append(where | {"next_state": self.state_label(t), "probability": p, "reward": r})
+        return rows
+
+    def __repr__(self) -> str:
+        names, possible = self.state_names, np.flatnonzero(self.mu)
+        start = f"law over {possible.size} states" if possible.size > 1 else str(possible[0])
+        if names and possible.size == 1 and (names[0], names[-1]) == ("1", str(self.S)):
+            start = repr(names[possible[0]])  # ids from 1: the number would look like the id
+        extras = ", stationary" if self.stationary else ""
+        extras += f", discount={self.discount:g}" if self.discount < 1 else ""
+        return f"MDP(H={self.H}, S={self.S}, A={self.A}, start={start}, {self.successor.size} transitions{extras})"
+
     # -- views ------------------------------------------------------------------------------------------------------
+
+    @property
+    def stationary(self) -> bool:
+        """Whether one stored kernel serves every stage."""
+        return self.available.shape[0] == 1
+
+    @property
+    def start(self) -> int:
+        """The first state, if it is fixed."""
+        if np.count_nonzero(self.mu) > 1:
+            raise ModelError("expected a fixed first state, got a law over states; read mdp.mu", name="start")
+        return int(self.mu.argmax())
+
+    @property
+    def reward(self) -> FloatArray:
+        """Reward of every outcome, (1, nnz), or (H, nnz) if the rewards of a stationary kernel differ by stage."""
+        return self._reward if self._reward is not None else self._expand_rewards()
+
+    @per_structure
+    def _expand_rewards(self) -> FloatArray:
+        assert self.row_reward is not None
+        by_row = self.row_reward.reshape(-1, self.row_start.size - 1)
+        return read_only(np.repeat(by_row, np.diff(self.row_start), axis=1))
+
+    def stage(self, h: int) -> Stage:
+        """Views of the outcomes, rewards and actions of stage `h`."""
+        k, rows = (0 if self.stationary else h), self.S * self.A
+        starts = self.row_start[k * rows : (k + 1) * rows + 1]
+        here = slice(starts[0], starts[-1])
+        own = starts - starts[0] if starts[0] else starts
+        own.flags.writeable = False  # like the view of the first stage: loops are compiled for one kind of array
+        rewards, by_row = self.reward, self.row_reward
+        return Stage(
+            row_start=own,
+            successor=self.successor[here],
+            probability=self.probability[here],
+            reward=rewards[h if len(rewards) > 1 else 0, here],
+            row_reward=None if by_row is None else by_row[h if len(by_row) > 1 else 0],
+            available=self.available[k],
+        )
+
+    def outcomes(self, h: int, s: int, a: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+        """Successors, probabilities and rewards of one row."""
+        if not (0 <= h < self.H and 0 <= s < self.S and 0 <= a < self.A):
+            last = (self.H - 1, self.S - 1, self.A - 1)
+            raise IndexError(f"(stage, state, action) must be from (0, 0, 0) to {last}, got {(h, s, a)}")
+        q = ((0 if self.stationary else h) * self.S + s) * self.A + a
+        here = slice(self.row_start[q], self.row_start[q + 1])
+        rewards = self.reward
+        return self.successor[here], self.probability[here], rewards[h if len(rewards) > 1 else 0, here]
+
+    def dense(self, h: int) -> FloatArray:
+        """Kernel of stage `h` as a matrix (S*A, S); outcomes with the same successor add up."""
+        return self._dense_kernel(0 if self.stationary else h)
+
+    @per_model
+    def _dense_kernel(self, k: int) -> FloatArray:
+        stage, matrix = self.stage(k), np.zeros((self.S * self.A, self.S))
+        rows = np.repeat(np.arange(self.S * self.A), np.diff(stage.row_start))
+        np.add.at(matrix, (rows, stage.successor), stage.probability)
+        return read_only(matrix)
+
+    @property
+    def max_outcomes(self) -> int:
+        """The largest number of outcomes of one row."""
+        return int(np.diff(self.row_start).max())
+
+    @property
+    @per_structure
+    def reachable(self) -> BoolArray:
+        """Which states are possible at each stage, shape (H + 1, S)."""
+        met = np.zeros((self.H + 1, self.S), bool)
+        met[0] = self.mu > 0
+        for h in range(self.H):
+            starts = self.row_start[0 if self.stationary else h * self.S * self.A :][: self.S * self.A + 1]
+            leaving = np.repeat(met[h], np.diff(starts[:: self.A]))
+            met[h + 1, self.successor[starts[0] : starts[-1]][leaving]] = True
+            if self.stationary and np.array_equal(met[h], met[h + 1]):
+                met[h + 2 :] = met[h]
+                break
+        return read_only(met)
+
+    @property
+    def unreachable_states(self) -> list[int]:
+        """States that are possible at no stage: harmless, but often a mistake in the model."""
+        return np.flatnonzero(~self.reachable.any(axis=0)).tolist()
+
+    @property
+    def structure(self) -> Structure:
+        """The part of the kernel that learners may see."""
+        hidden = np.repeat(~self.known.reshape(-1), np.diff(self.row_start))
+        shown = np.where(hidden, np.nan, self.probability)
+        shared = ("H", "S", "A", "mu", "row_start", "successor", "available", "known")
+        return Structure(probability=shown, **{name: getattr(self, name) for name in shared})
+
+    # -- names ------------------------------------------------------------------------------------------------------
+
+    def state_label(self, s: int) -> str:
+        """The state's name, or its number."""
+        return self.state_names[s] if self.state_names else str(s)
+
+    def action_label(self, a: int) -> str:
+        """The action's name, or its number."""
+        return self.action_names[a] if self.action_names else str(a)
+
+    # -- variants ---------------------------------------------------------------------------------------------------
 
     def with_probability(self, probability: FloatArray) -> MDP:
         """The same problem with other probabilities on the same outcomes; zeros keep their place in the support."""
         probability = np.array(probability, dtype=np.float64)
         if probability.shape != self.successor.shape:
             raise wrong("probability", probability, f"have shape {self.successor.shape}", probability.shape)
-        table = replace(self._table(), probability=probability, reward=None, row_reward=None)
-        check_table(table, self.H)
-        twin = MDP.__new__(MDP)
+        probability = replace(self._table(), probability=probability).normalise()
         noise = self.noise and self.noise.hidden
-        twin._store(**self.__getstate__() | {"probability": normalised(table), "noise": noise})
-        object.__setattr__(twin, "_per_structure", self._per_structure)
-        return twin
+        return self._twin(probability=probability, noise=noise, _per_structure=self._per_structure)
 
     def with_noise(self, noise: SharedNoise | None) -> MDP:
         """The same problem with these laws of events behind its rows; None: the rows share nothing."""
@@ -150,67 +355,57 @@ class MDP(FrozenMDP):
             raise wrong_type("noise", noise, "be the SharedNoise of a model or None", type(noise).__name__)
         if noise is not None:
             noise.check(self.row_start, self.probability)
-        twin = self.with_probability(self.probability)
-        object.__setattr__(twin, "noise", noise)
-        return twin
+        return self._twin(noise=noise, _per_structure=self._per_structure)
 
     def staged(self) -> MDP:
         """The same problem with one stored kernel per stage, so that stages can be changed separately."""
         if not self.stationary or self.H == 1:
             return self
-        H, rows, nnz = self.H, self.S * self.A, self.successor.size
-        needed = H * max(rows, nnz)
+        H, needed = self.H, self.H * max(self.row_start.size - 1, self.successor.size)
         if needed > MAX_ID:
-            message = f"a kernel per stage must have at most {MAX_ID} rows and transitions, got {needed}; give a shorter horizon"
+            rule = f"a kernel per stage must have at most {MAX_ID} rows and transitions"
+            message = f"{rule}, got {needed}; give a shorter horizon"
             raise SizeError(message, needed=needed, limit=MAX_ID, name="horizon")
-        by_row, by_outcome = self.row_reward, self._reward
-        if by_row is not None:
-            by_row = np.array(np.broadcast_to(by_row, (H, self.S, self.A)))
-        if by_outcome is not None:
-            by_outcome = np.array(np.broadcast_to(by_outcome, (H, nnz))).reshape(1, -1)
-        table = replace(
-            self._table(),
-            K=H,
-            row_start=repeated(self.row_start, H),
+
+        def per_stage(array: Any) -> Any:
+            return None if array is None else np.array(np.broadcast_to(array, (H, *array.shape[1:])))
+
+        return self._twin(
+            row_start=tile_starts(self.row_start, H),
             successor=np.tile(self.successor, H),
             probability=np.tile(self.probability, H),
-            reward=by_outcome,
-            row_reward=by_row,
+            row_reward=per_stage(self.row_reward),
+            _reward=None if self._reward is None else per_stage(self._reward).reshape(1, -1),
+            available=per_stage(self.available),
+            known=per_stage(self.known),
+            noise=self.noise and self.noise.staged(H),
         )
-        known = np.array(np.broadcast_to(self.known, (H, self.S, self.A)))
-        changed = {"known": known, "noise": self.noise and self.noise.staged(H)}
-        return MDP.from_table(table, H, self.mu, self.discount, **self._facts() | changed)
 
     def replace(self, *, start: Any = None, horizon: int | None = None, discount: float | None = None) -> MDP:
         """The same problem with another start, discount or, if kernel and rewards are stationary, horizon."""
         if horizon is not None and horizon != self.H and not (self.stationary and len(self.reward) == 1):
             raise wrong("horizon", horizon, f"be {self.H} for a model whose stages differ")
-        return MDP.from_table(
-            self._table(),
-            self.H if horizon is None else horizon,
-            self.mu if start is None else start,
-            self.discount if discount is None else discount,
-            **self._facts(),
+        twin = self._twin(
+            H=self.H if horizon is None else check_horizon(horizon, self.S),
+            mu=self.mu if start is None else start_law(start, self.S, self.state_names),
+            discount=self.discount if discount is None else check_discount(discount),
         )
+        twin._table().check_rewards(twin.H)
+        twin._check_actions()
+        return twin
+
+    def _twin(self, **changed: Any) -> MDP:
+        """A copy with other fields."""
+        twin = MDP.__new__(MDP)
+        twin._store(**self.__getstate__() | changed)
+        return twin
 
     def _table(self) -> Table:
         """The outcomes as a table."""
         return Table(
-            S=self.S,
-            A=self.A,
-            K=self.available.shape[0],
-            row_start=self.row_start,
-            successor=self.successor,
-            probability=self.probability,
-            reward=self._reward,
-            row_reward=self.row_reward,
-            infer_available=True,
-        )
-
-    def _facts(self) -> dict[str, Any]:
-        """What a copy of the model keeps beside its table."""
-        facts = ("known", "state_names", "action_names", "state_values", "units", "noise")
-        return {name: getattr(self, name) for name in facts}
+            S=self.S, A=self.A, K=self.available.shape[0], row_start=self.row_start, successor=self.successor,
+            probability=self.probability, reward=self._reward, row_reward=self.row_reward,
+        )  # fmt: skip
 
     # -- files, environments ----------------------------------------------------------------------------------------
 
@@ -218,6 +413,6 @@ class MDP(FrozenMDP):
         """Write the model to .csv, .csv.gz, .npz or .json; see `bqrl.save`."""
         files.save(self, path, plain=plain)
 
-    def as_env(self, **options: Any) -> MDPEnv[MDP]:
+    def as_env(self, **options: Any) -> gymnasium.MDPEnv:
         """A Gymnasium environment that plays this problem."""
-        return MDPEnv(self, **options)
+        return gymnasium.MDPEnv(self, **options)

@@ -43,8 +43,8 @@ from bqrl.errors import ModelError
 from bqrl.kernels.draws import draw
 from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.build import Table, distinct_names, row_place
-from bqrl.mdp.validation import sum_hint
+from bqrl.mdp.table import Table, row_place, tile_starts
+from bqrl.mdp.validation import distinct_names, sum_hint
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -228,8 +228,8 @@ class SharedNoise:
         return replace(
             self,
             row_law=np.repeat(self.row_law, H, axis=0),
-            row_start=repeated(self.row_start, H),
-            pair_start=repeated(self.pair_start, H),
+            row_start=tile_starts(self.row_start, H),
+            pair_start=tile_starts(self.pair_start, H),
             pair_outcome=np.tile(self.pair_outcome, H) + np.repeat(np.arange(H) * nnz, pairs),
         )
 
@@ -259,12 +259,6 @@ class SharedNoise:
     def _free(self) -> BoolArray:
         """Which outcomes belong to rows without a law."""
         return np.repeat(self.row_law.reshape(-1) < 0, np.diff(self.row_start))
-
-
-def repeated(starts: IntArray, H: int) -> IntArray:
-    """Starts of H copies of the same rows, one copy after the other."""
-    total = starts[-1]
-    return np.r_[np.tile(starts[:-1], H) + np.repeat(np.arange(H) * total, starts.size - 1), H * total]
 
 
 def shared_noise(table: Table, row: Any, outcome: Any, law: Any, event: Any, **fields: Any) -> SharedNoise:

@@ -10,7 +10,6 @@ import numpy as np
 
 from bqrl.errors import FileFormatError
 from bqrl.mdp.arrays import FloatArray, IntArray, damaged, floats_of, number_of, require, whole_numbers_of
-from bqrl.mdp.build import MAX_ID, MAX_STAGES
 from bqrl.mdp.grid import Lattice, Rounded, grid_from_arrays
 from bqrl.mdp.paid import paid_from_arrays
 from bqrl.mdp.policy import (
@@ -22,6 +21,8 @@ from bqrl.mdp.policy import (
     StochasticPolicy,
     TargetPolicy,
 )
+from bqrl.mdp.table import MAX_ID
+from bqrl.mdp.validation import MAX_STAGES
 
 MAX_STEPS = 2.0**62  # amounts in steps must fit into 64 bits
 

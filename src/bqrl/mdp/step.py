@@ -17,10 +17,11 @@ import numpy as np
 from bqrl.checks import flag, number, shown, whole, wrong, wrong_type
 from bqrl.errors import ModelError, SizeError
 from bqrl.kernels.tolerance import SUM_TOL
-from bqrl.mdp.build import check_horizon, distinct_names, from_columns
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
 from bqrl.mdp.step_arrays import Found, Progress, Search, fault_text, follow_arrays, step_error
+from bqrl.mdp.table import from_columns
+from bqrl.mdp.validation import check_horizon, distinct_names
 
 MAX_STATES = 1_000_000
 FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # calls of step that are repeated to check that it is deterministic
@@ -156,10 +157,10 @@ class _Stepper:
     def __call__(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
         self.calls += 1
         if self.calls <= FIRST_CHECKED or self.calls % CHECK_EVERY == 0:
-            return self._checked(state, action, event)
-        return self._once(state, action, event)
+            return self._ask_twice(state, action, event)
+        return self._ask(state, action, event)
 
-    def _once(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
+    def _ask(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
         try:
             result = self.step(state, action, event)
         except Exception as fault:
@@ -181,9 +182,9 @@ class _Stepper:
             raise step_error(_call(state, action, event), "return a next state that equals itself", shown(s_next))
         return s_next, paid
 
-    def _checked(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
+    def _ask_twice(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
         before, call = _fingerprint(state), _call(state, action, event)
-        result, again = self._once(state, action, event), self._once(state, action, event)
+        result, again = self._ask(state, action, event), self._ask(state, action, event)
         if _fingerprint(state) != before:
             raise step_error(call, "leave its state unchanged", "a changed one; return a new state")
         if result != again:
@@ -260,7 +261,7 @@ def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
 def _actions(actions: Any) -> Callable[[Any], list[Any]]:
     """The actions of a state, checked."""
 
-    def checked(given: Any, where: str) -> list[Any]:
+    def check(given: Any, where: str) -> list[Any]:
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise wrong_type("actions", given, "be a list", f"{shown(given)}{where}")
         listed = list(given)
@@ -273,7 +274,7 @@ def _actions(actions: Any) -> Callable[[Any], list[Any]]:
         return listed
 
     if not callable(actions):
-        fixed = checked(actions, "")
+        fixed = check(actions, "")
         return lambda state: fixed
     cache: dict[Any, list[Any]] = {}
 
@@ -284,7 +285,7 @@ def _actions(actions: Any) -> Callable[[Any], list[Any]]:
             except Exception as fault:
                 message = f"actions({shown(state)}) must return a list, got {fault_text(fault)}"
                 raise ModelError(message, name="actions") from fault
-            cache[state] = checked(given, f" in state {shown(state)}")
+            cache[state] = check(given, f" in state {shown(state)}")
         return cache[state]
 
     return of_state

@@ -12,10 +12,11 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeS
 
 from bqrl.checks import shown, wrong
 from bqrl.errors import ModelError
-from bqrl.mdp.build import check_gaps, check_horizon
 from bqrl.mdp.columns import coded
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
+from bqrl.mdp.table import check_gaps
+from bqrl.mdp.validation import check_horizon
 
 HARMLESS = (OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit)
 DONE = "done"  # the absorbing state after an episode that ended early

@@ -23,7 +23,7 @@ from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import LabelPolicy
 from bqrl.planners.greedy import MEAN_TIE, TIE, first_best
-from bqrl.planners.plan import read_only
+from bqrl.planners.plan import freeze
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -37,7 +37,7 @@ class Laws:
 
     def __post_init__(self) -> None:
         for name in ("pmf", "action", "child"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+            object.__setattr__(self, name, freeze(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -53,7 +53,7 @@ class Frontier:
 
     def __post_init__(self) -> None:
         for name in ("points", "pmf", "child"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+            object.__setattr__(self, name, freeze(getattr(self, name)))
 
     def __len__(self) -> int:
         return len(self.pmf)

@@ -15,10 +15,10 @@ import numpy as np
 from bqrl.checks import flag, nearest, wrong, wrong_type
 from bqrl.errors import PolicyError
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.build import Table
 from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, StochasticPolicy, check_fits
 from bqrl.mdp.shares import shares_in
+from bqrl.mdp.table import Table
 from bqrl.mdp.unroll import action_index, random_answer
 from bqrl.planners.plan import Plan, check_mdp
 
@@ -181,7 +181,7 @@ def averaged(mdp: MDP, probabilities: FloatArray) -> MDP:
     # The A rows of a state are stored one after the other, so every A-th row start begins the joint row of a state.
     table = Table(
         S=mdp.S, A=1, K=K, row_start=model.row_start[:: mdp.A].copy(), successor=model.successor,
-        probability=model.probability * weights, reward=model.reward, infer_available=True,
+        probability=model.probability * weights, reward=model.reward,
     )  # fmt: skip
     return MDP.from_table(
         table, mdp.H, mdp.mu, mdp.discount, state_names=mdp.state_names, state_values=mdp.state_values

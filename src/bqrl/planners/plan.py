@@ -91,7 +91,7 @@ class Plan(Charted):
     details: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "details", {key: read_only(value) for key, value in self.details.items()})
+        object.__setattr__(self, "details", {key: freeze(value) for key, value in self.details.items()})
 
     @property
     def law_exact(self) -> bool:
@@ -308,12 +308,12 @@ def check_mdp(given: Any, name: str = "mdp") -> MDP:
     return given
 
 
-def read_only(value: Any) -> Any:
+def freeze(value: Any) -> Any:
     """Read-only views of an array, or of the arrays in a tuple or a Sweep; other values are returned unchanged."""
     if type(value) is tuple:
-        return tuple(map(read_only, value))
+        return tuple(map(freeze, value))
     if isinstance(value, Sweep):
-        return replace(value, **{part.name: read_only(getattr(value, part.name)) for part in fields(value)})
+        return replace(value, **{part.name: freeze(getattr(value, part.name)) for part in fields(value)})
     if not isinstance(value, np.ndarray):
         return value
     view: FloatArray = value.view()

@@ -32,7 +32,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.policy import MarkovPolicy, Policy, QuantileLevelPolicy, TargetPolicy
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.expected import best_mean, settled
-from bqrl.planners.plan import TIED, Plan, check_levels, check_mdp, equal_values, read_only
+from bqrl.planners.plan import TIED, Plan, check_levels, check_mdp, equal_values, freeze
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 
 MAX_BYTES = 4 * 2**30
@@ -82,7 +82,7 @@ class GuaranteeCurve(Charted):
 
     def __post_init__(self) -> None:
         for name in ("points", "shortfall", "sweep", "optimistic"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+            object.__setattr__(self, name, freeze(getattr(self, name)))
 
     @property
     def exact(self) -> bool:

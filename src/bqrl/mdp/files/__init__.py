@@ -15,12 +15,12 @@ from typing import Any
 
 from bqrl.checks import wrong
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError, ModelError, SizeError
+from bqrl.mdp import model
 from bqrl.mdp.files.atomic import write_whole
 from bqrl.mdp.files.csv import write_csv
 from bqrl.mdp.files.json import write_json
 from bqrl.mdp.files.npz import pack, unpack, write_npz
 from bqrl.mdp.files.regular import read_regular, size_limit
-from bqrl.mdp.frozen import FrozenMDP
 
 ENDINGS = (".csv.gz", ".csv", ".npz", ".json")
 
@@ -39,7 +39,7 @@ def checked_ending(path: Path, remedy: str = "") -> str:
     return kind
 
 
-def save(mdp: FrozenMDP, path: str | Path, *, plain: bool = False) -> None:
+def save(mdp: model.MDP, path: str | Path, *, plain: bool = False) -> None:
     """Write a model to a .csv, .csv.gz, .npz or .json file; see `bqrl.save`."""
     place = Path(path)
     kind = checked_ending(place)

@@ -31,13 +31,13 @@ import numpy as np
 
 from bqrl.checks import is_one_line, shown, warn_caller
 from bqrl.errors import ArgumentError, FileFormatError, ModelError
+from bqrl.mdp import model
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.build import check_gaps
 from bqrl.mdp.columns import EVENT, EXPECTED, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering, without_percent
 from bqrl.mdp.files.regular import decoded
-from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.listing import Listing, to_table
 from bqrl.mdp.noise import SharedNoise
+from bqrl.mdp.table import check_gaps
 
 PLAIN = {"state": "idstatefrom", "action": "idaction", "next_state": "idstateto"}
 Used = tuple[tuple[int, int], tuple[int, int]]  # smallest and largest state, and action, in the columns
@@ -358,7 +358,7 @@ def _is_number(cell: str) -> bool:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write_csv(mdp: FrozenMDP, *, plain: bool = False) -> bytes:
+def write_csv(mdp: model.MDP, *, plain: bool = False) -> bytes:
     """CSV of a model; raises ArgumentError if the columns cannot hold it.
 
     `plain` writes the columns alone, with ids as numbers, for tools that read no comments.
@@ -402,7 +402,7 @@ def write_csv(mdp: FrozenMDP, *, plain: bool = False) -> bytes:
     return text.getvalue().encode()
 
 
-def _refuse(mdp: FrozenMDP, noise: SharedNoise | None, used: Used, plain: bool) -> None:
+def _refuse(mdp: model.MDP, noise: SharedNoise | None, used: Used, plain: bool) -> None:
     """Raise ArgumentError if the columns cannot hold the model."""
     names = (mdp.state_names or ()) + (mdp.action_names or ())
     for refused, what in (
@@ -428,7 +428,7 @@ def _ids(names: tuple[str, ...] | None, count: int, plain: bool) -> list[str]:
     return [str(i) for i in range(count)] if numbers else list(names or ())
 
 
-def _stated(mdp: FrozenMDP, noise: SharedNoise | None, used: Used) -> list[tuple[str, str]]:
+def _stated(mdp: model.MDP, noise: SharedNoise | None, used: Used) -> list[tuple[str, str]]:
     """The facts of a model that its columns do not hold."""
     facts = [("horizon", str(mdp.H))] if mdp.stationary else []
     if mdp.discount != 1.0:

@@ -39,12 +39,12 @@ import numpy as np
 from bqrl.checks import nearest, shown, wrong
 from bqrl.errors import FileFormatError
 from bqrl.kernels.tolerance import SUM_TOL
+from bqrl.mdp import model
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.build import MAX_ID, Table, check_horizon, from_columns, row_place
 from bqrl.mdp.files.regular import decoded
-from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.noise import SharedNoise, shared_noise
-from bqrl.mdp.validation import sum_hint
+from bqrl.mdp.table import MAX_ID, Table, from_columns, row_place
+from bqrl.mdp.validation import check_horizon, sum_hint
 
 HINTS = {"gamma": "; did you mean 'discount'?"} | dict.fromkeys(("P", "R", "rewards"), "; pass arrays to bqrl.MDP")
 KEYS = ("horizon", "discount", "start", "states", "actions", "known", "units", "transitions", "noise", "comment")
@@ -127,7 +127,7 @@ def _pay(table: Table, kinds: Any) -> None:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write_json(mdp: FrozenMDP) -> bytes:
+def write_json(mdp: model.MDP) -> bytes:
     """JSON of a model, one transition per line."""
     K, S, A = mdp.available.shape
     sizes = np.diff(mdp.row_start)

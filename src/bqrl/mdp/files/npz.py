@@ -18,11 +18,12 @@ import numpy as np
 
 from bqrl.checks import shown
 from bqrl.errors import FileFormatError, ModelError, SizeError
+from bqrl.mdp import model
 from bqrl.mdp.arrays import IntArray, floats_of, number_of, require, whole_numbers_of
-from bqrl.mdp.build import Table, check_horizon
 from bqrl.mdp.files.regular import MAX_BYTES, check_size
-from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.noise import SharedNoise
+from bqrl.mdp.table import Table
+from bqrl.mdp.validation import check_horizon
 
 STORED = ("H", "discount", "mu", "row_start", "successor", "probability", "known")
 OPTIONAL = ("reward", "row_reward", "state_names", "action_names", "units")
@@ -35,12 +36,12 @@ PREFIX = "noise_"
 Arrays = dict[str, Any]
 
 
-def write_npz(mdp: FrozenMDP) -> bytes:
+def write_npz(mdp: model.MDP) -> bytes:
     """Archive of a model, compressed."""
     return pack(model_arrays(mdp))
 
 
-def model_arrays(mdp: FrozenMDP) -> Arrays:
+def model_arrays(mdp: model.MDP) -> Arrays:
     """The model as named arrays."""
     arrays: Arrays = {name: np.asarray(getattr(mdp, name)) for name in STORED}
     if mdp.row_reward is not None:
@@ -133,7 +134,6 @@ def read_stored(arrays: Arrays) -> dict[str, Any]:
         probability=floats_of(arrays, "probability", (successor.size,)),
         reward=rewards if paid == "reward" else None,
         row_reward=rewards if paid == "row_reward" else None,
-        infer_available=True,
     )
     return {
         "table": table,
