@@ -33,6 +33,8 @@ LEVEL = {
     "upper": 19 / 24,
     "nominal": 19 / 24,
     "mean": 0.85,
+    "fragile": False,
+    "margin": {"below": 0.0154, "above": 0.14},
     "exact": True,
     "law_exact": True,
     "randomized_upper": None,
@@ -154,6 +156,11 @@ def test_cells_of_tables():
             {"risk_neutral": {"value": 19 / 24, "upper": 19 / 24, "mean": 0.8}},
             "In 9 of 10 runs you get at least 0.7916, the best that any policy can promise; the risk-neutral policy gives"
             " 0.7916.",
+        ),
+        (
+            {"risk_neutral": None, "fragile": True, "margin": {"below": 0.000291, "above": 0.14}},
+            "In 9 of 10 runs you get at least 0.7916, the best that any policy can promise. Fragile: an error of 0.0003 in the"
+            " probability of falling short would change it.",
         ),
         (
             {"beta": 0.1, "policy": "mixture", "risk_neutral": None},

@@ -188,7 +188,8 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
     titles = {
         "level": "level", "value": amount(kinds.pop() if len(kinds) == 1 else "value"),
         "nominal": amount(f"in the model{least}"), "upper": amount("upper bound"), "gap": amount("gap"),
-        "below": "margin below", "above": "margin above", "certain": "certain", "mean": amount(f"mean{least}"),
+        "below": "margin below", "above": "margin above", "fragile": "fragile", "proven": "proven",
+        "mean": amount(f"mean{least}"),
         "neutral": amount("risk-neutral"), "neutral_upper": amount("risk-neutral at most"),
     }  # fmt: skip
     titles = {key: title for key, title in titles.items() if any(row.get(key) is not None for row in rows)}

@@ -170,7 +170,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     }),
     Policy: (policy_view, lambda policy: {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"}),
     Plan: (plan_view, lambda plan: {
-        "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "certain": plan.certain,
+        "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "proven": plan.certain,
         "mean" if plan.law_upper is None else "mean at least": plan.mean, "policy": plan.policy.kind,
         "meaning": " ".join([level_facts(plan, Words.of(plan))["meaning"], *map(sentence, plan.notes)]),
     }),

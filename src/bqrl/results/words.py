@@ -20,7 +20,7 @@ from bqrl.display import counted, plural
 from bqrl.display import number as number
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
-from bqrl.planners.plan import GAP_TOL, equal_values
+from bqrl.planners.plan import GAP_TOL, equal_values, fragility
 from bqrl.results.result import Table
 from bqrl.study.scores import PROVEN, Experiment
 
@@ -153,7 +153,7 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = None) -> str:
-    """One sentence on one level of a plan: what the policy gives, and what any policy could give.
+    """One sentence on one level of a plan: what the policy gives, and what any policy could give; a second if it is fragile.
 
     `level` is the plan's `summary()` with `law_exact`, `risk_neutral` (value and upper, or None) and `randomized_upper`;
     `law` is the plan's law, which tells the size of rounding errors where value and mean are near 0.
@@ -189,7 +189,8 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
     if neutral:
         least = "" if _equal(neutral["upper"], neutral["value"]) else "at least "
         parts.append(f"the risk-neutral policy gives {least}{other}{' there' if attitude == 'robust' else ''}")
-    return sentence("; ".join(parts))
+    said = sentence("; ".join(parts))
+    return f"{said} Fragile: {fragility(level['margin']['below'])}." if level["fragile"] else said
 
 
 def order_of(experiment: Experiment, measure: str | None = None, words: Words = PLAIN) -> str:
