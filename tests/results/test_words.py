@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import bqrl
 from bqrl import Law
+from bqrl.display import plural
+from bqrl.envs import about, names
 from bqrl.errors import ArgumentError
 from bqrl.results.result import Table
 from bqrl.results.words import (
@@ -346,12 +348,24 @@ def test_a_stated_bound_is_never_below_the_bound(error):
 
 
 def test_plurals():
-    """Once "four hourss count from 1"."""
-    assert [Words.plural(noun) for noun in ("week", "day", "study", "match", "box", "months", "four hours")] == [
-        "weeks", "days", "studies", "matches", "boxes", "months", "four hours",
-    ]  # fmt: skip
-    assert (Words.count("study", 1), Words.count("study", 2)) == ("1 study", "2 studies")
-    assert Words.count("four hours", 3) == "3 \N{MULTIPLICATION SIGN} four hours"
+    """Once "four hourss" and, of German weeks, "26 Woches"."""
+    nouns = {
+        "week": "weeks",
+        "day": "days",
+        "century": "centuries",
+        "match": "matches",
+        "held-out seed": "held-out seeds",
+    }
+    assert {noun: plural(noun) for noun in nouns} == nouns
+    assert (Words.count("century", 1), Words.count("century", 2)) == ("1 century", "2 centuries")
+    for noun in ("four hours", "months", "Woche", "mois", "週"):
+        assert plural(noun) is None
+        assert Words.count(noun, 26) == f"26 \N{MULTIPLICATION SIGN} {noun}"
+
+
+def test_the_plural_of_every_named_stage_is_known():
+    unknown = {about(name).stage for name in names() if plural(about(name).stage) is None}
+    assert unknown == {"four hours"}
 
 
 def test_the_unit_of_a_model_or_plan():

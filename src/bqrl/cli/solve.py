@@ -44,7 +44,7 @@ class Solve(ProblemOptions):
     radius: Annotated[float | None, Option(help="l1 radius of the ball around every uncertain row.")] = None
     attitude: Annotated[str | None, Option(help="With --radius: robust or optimistic.")] = None
     randomized: Annotated[bool | None, Option("--randomized/--no-randomized", help=RANDOMIZED)] = None
-    secondary: Annotated[str | None, Option(help="mean: the best mean among the optimal policies.")] = None
+    secondary: Annotated[str | None, Option(help="mean: the best mean among policies with the best guarantee.")] = None
     arithmetic: Annotated[str, Option(help="float, or rational to settle ties on small problems.")] = "float"
     points: Annotated[int | None, Option(help="Size of the grid where no exact grid of returns fits.")] = None
     gap: Annotated[float | None, Option(help=GAP)] = None

@@ -116,21 +116,27 @@ def mdp_view(mdp: MDP) -> Any:
 
 def policy_view(policy: Policy) -> Any | None:
     """Map of the actions by stage and state; None for labels, which have no such map."""
-    table, states = _actions(policy), evenly(policy.S, MAX_CELLS)
+    shown = policy.policies[int(policy.weights.argmax())] if isinstance(policy, MixturePolicy) else policy
+    table, states = _actions(shown), evenly(policy.S, MAX_CELLS)
     if table is None:
         return None
-    note = f"What is played while nothing has been earned; {states.size} of {policy.S} states, by number."
+    note, title = f"{states.size} of {policy.S} states, by number.", "What the policy does"
+    if not isinstance(shown, MarkovPolicy):
+        title += " while nothing has been earned"
+        note = (
+            f"Later the action also depends on what was earned so far: policy.table(mdp) is the rule to follow. {note}"
+        )
     if isinstance(policy, MixturePolicy):
         note = f"The most likely of {len(policy.policies)} policies, drawn with probability {policy.weights.max():.3g}. {note}"
     played = np.eye(int(table.max()) + 1)[table[:, states]]
     names = [str(s) for s in states.tolist()]
-    return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note, visits=False)
+    return policy_chart(
+        {0.0: played}, names, [str(a) for a in range(played.shape[2])], title=title, note=note, visits=False
+    )
 
 
 def _actions(policy: Policy) -> IntArray | None:
-    """Actions (H, S) while nothing has been earned; of a mixture those of its most likely part."""
-    if isinstance(policy, MixturePolicy):
-        return _actions(policy.policies[int(policy.weights.argmax())])
+    """Actions (H, S) while nothing has been earned."""
     if isinstance(policy, QuantileLevelPolicy):
         return _actions(policy.targets)
     if isinstance(policy, TargetPolicy):

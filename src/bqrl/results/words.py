@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import is_one_line, shown
-from bqrl.display import counted, plural
+from bqrl.display import counted
 from bqrl.display import number as number
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
@@ -45,7 +45,6 @@ class Words:
                 raise ArgumentError(f"{option} {rule}, got {shown(text)}; remove them", name=option, value=text)
 
     count = staticmethod(counted)  # "1 state", "3 states"
-    plural = staticmethod(plural)
 
     @classmethod
     def of(cls, model: Any) -> Words:
