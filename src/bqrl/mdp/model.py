@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import wrong, wrong_type
+from bqrl.checks import nearest, wrong, wrong_type
 from bqrl.errors import ModelError, SizeError
 from bqrl.mdp import files
 from bqrl.mdp.arrays import FloatArray
@@ -17,9 +18,11 @@ from bqrl.mdp.build import MAX_ID, Table, read
 from bqrl.mdp.columns import check_flat, is_frame
 from bqrl.mdp.frozen import FrozenMDP
 from bqrl.mdp.gymnasium import MDPEnv
-from bqrl.mdp.listing import read_frame
+from bqrl.mdp.listing import Mentioned, read_frame
 from bqrl.mdp.noise import SharedNoise, repeated
 from bqrl.mdp.validation import check_table, checked, normalised
+
+DIGITS = re.compile(r"\d+")
 
 
 class MDP(FrozenMDP):
@@ -104,30 +107,33 @@ class MDP(FrozenMDP):
         else:
             table, H = read(transitions, rewards, horizon, support)
             facts = {"state_names": state_names, "action_names": action_names, "noise": None}
+        mentioned = facts.pop("mentioned", None)
         self._store(**checked(table, H, start, discount, available=available, known=known, units=units, **facts))
-        self._check_actions()
+        self._check_actions(mentioned)
 
     @classmethod
-    def from_table(cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, **optional: Any) -> MDP:
-        """MDP of outcomes already in a table, checked like any other model."""
+    def from_table(
+        cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, *, mentioned: Mentioned | None = None, **optional: Any
+    ) -> MDP:  # fmt: skip
+        """MDP of outcomes already in a table, checked like any other model; `mentioned` as in `bqrl.mdp.listing`."""
         mdp = cls.__new__(cls)
         mdp._store(**checked(table, H, start, discount, **optional))
-        mdp._check_actions()
+        mdp._check_actions(mentioned)
         return mdp
 
-    def _check_actions(self) -> None:
-        """Raise ModelError if a reachable state has no action."""
+    def _check_actions(self, mentioned: Mentioned | None = None) -> None:
+        """Raise ModelError if a reachable state has no action: it may be another state, misspelt."""
         stuck = self.reachable[:-1] & ~self.available.any(axis=2)
         if stuck.any():
             h, s = (int(i) for i in np.argwhere(stuck)[0])
-            name = self.state_label(s)
-            twin = next(
-                (other for other in self.state_names or () if other != name and other.lower() == name.lower()), None
-            )
-            remedy = f"is it the state {twin}?" if twin else "give it one (a loop will do)"
-            raise ModelError(
-                f"state {name}, reachable at stage {h + 1}, must have an action, got none; {remedy}", name="available"
-            )
+            name, acting = self.state_label(s), np.atleast_1d(self.available.any(axis=(0, 2)))
+            others = [] if acting[s] else [x for x, acts in zip(self.state_names or (), acting, strict=False) if acts]
+            stem = DIGITS.sub("", name)  # s12 is no misspelt s11
+            near = nearest(name, (other for other in others if DIGITS.sub("", other) != stem), listed=False)
+            remedy = f"{near} if not, give it an action" if near else "; give it one (a loop will do)"
+            where, line = (mentioned or {}).get(s, ("", None))
+            message = f"{where}state {name}, reachable at stage {h + 1}, must have an action, got none{remedy}"
+            raise ModelError(message, line=line, name="available")
 
     # -- views ------------------------------------------------------------------------------------------------------
 
