@@ -97,7 +97,7 @@ def test_the_page_of_a_plan_embeds_what_the_folder_holds(report):
     assert os.path.getsize(report) < 2_500_000
     result = read(report.parent)
     assert {"guarantee_curve", "return_law", "policy_map"} == set(result.charts)
-    for name in ("Levels", "Policy at τ = 0.4", "Return laws"):
+    for name in ("Levels", "Policy at τ = 0.4: the decisions to follow", "Return laws"):
         assert f"<summary>{name}</summary>" in html
 
 

@@ -214,7 +214,7 @@ def policy_chart(
     note += f" {MAX_STAGES} of {words.count(words.stage, len(met))}." if stages.size < len(met) else ""
     if any((share > 0.0).sum(axis=2).max() > 1 for _, _, share in maps):
         title += f": {MOST_FREQUENT}"
-        note += " This map is not a rule: the table of decisions, policy, is the one to follow."
+        note += " This map is not a rule to follow; the table of decisions (policy) is."
     rows = [
         [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], _part(share[h, s]), total]
         for tau, policy, share in maps
