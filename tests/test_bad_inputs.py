@@ -195,7 +195,7 @@ FILES = [
     ("csv: a large gap", csv("1,1,1,1,0", "1,2,900000000,1,0"), ValueError, "m.csv: line 3: 2 transitions must describe at most 16777216 rows, got 1800000000"),
     ("csv: states from 2", csv("2,1,2,1,0"), ValueError, "m.csv: line 2: expected state ids from 0 or 1 on, got 2; renumber them"),
     ("csv: actions from 5", csv("1,5,1,1,0"), ValueError, "m.csv: line 2: expected action ids from 0 or 1 on, got 5; renumber them"),
-    ("csv: a state without an action", csv("1,1,2,1,0"), ValueError, "m.csv: state 2, reachable at stage 2, must have an action, got none"),
+    ("csv: a state without an action", csv("1,1,2,1,0"), ValueError, "m.csv: line 2: state 2, reachable at stage 2, must have an action, got none; give it one (a loop will do)"),
     ("csv: known rows", lambda folder: MDP(P, R, horizon=2, known=np.ones((2, 2), bool)).save(folder / "m.csv"), ValueError, "expected a model that a .csv file can hold, got one with rows known to learners; save to .npz instead"),
     ("csv: zeros in the support", lambda folder: bqrl.envs.make("AssetSelling", offers=2, start=1, distribution=[0, 1]).save(folder / "m.csv"), ValueError, "expected a model that a .csv file can hold, got one with possible successors of probability zero"),
     ("json: empty", loading("", "m.json"), ValueError, "m.json: line 1: expected JSON, got other text (Expecting value)"),

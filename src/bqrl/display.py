@@ -13,6 +13,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context
 from types import ModuleType
 from typing import Any
 
+ENGLISH = frozenset(  # nouns that messages count, and usual names of a stage
+    "action bet century cycle day decade decision delivery episode epoch flight game generation hour inspection match minute"
+    " month move night patient period point pull quarter round row run season second seed session shift state stage step stroke"
+    " treatment trial turn visit week worker year".split()
+)
+
 
 def views() -> ModuleType:
     """The module `bqrl.results.views`, imported when it is first needed."""
@@ -21,20 +27,21 @@ def views() -> ModuleType:
     return views
 
 
-def plural(noun: str) -> str:
-    """Several of what a noun names; a noun that ends in s is taken as it is."""
-    if noun.endswith("s"):
-        return noun
+def plural(noun: str) -> str | None:
+    """Plural of an English noun that is known here; None for others: a user's words may be of any language."""
+    if noun.rpartition(" ")[2] not in ENGLISH:
+        return None
     if re.search("(x|z|ch|sh)$", noun):
         return f"{noun}es"
     return re.sub("(?<=[^aeiou])y$", "ie", noun) + "s"
 
 
 def counted(noun: str, number: int | None) -> str:
-    """A number of things, such as "1 state" or "3 states"."""
-    if noun.endswith("s"):
+    """A number of things, such as "1 state", "3 states" or, of a noun whose plural is not known, "26 x Woche"."""
+    several = plural(noun)
+    if several is None:
         return f"{number} \N{MULTIPLICATION SIGN} {noun}"
-    return f"{number} {noun if number == 1 else plural(noun)}"
+    return f"{number} {noun if number == 1 else several}"
 
 
 def number(x: float | None, digits: int = 6, direction: int = 0) -> str:

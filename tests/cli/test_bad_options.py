@@ -33,7 +33,7 @@ SOLVE = {
     "tiny.json --tau 0.1 --gap nan": "--gap must be a number above 0, got nan",
     "tiny.json --tau 0.1 --points 0": "--points must be a whole number of at least 2, got 0",
     "tiny.json --tau 0.1 --points -5": "--points must be a whole number of at least 2, got -5",
-    "tiny.json": "Missing option '--tau', e.g. --tau 0.1",
+    "tiny.json": "Missing option '--tau', e.g. --tau 0.1, or --certainty 90%",
     "tiny.json --tau 10": "--tau must be a number in (0, 1], got 10; write 0.1 for 10 %",
     "tiny.json --tau 10%": "--tau must be a number, got '10%'; write 0.1 for 10 %",
     "tiny.json --tau 0.1 --start out:0.5": "did you mean 'out'? (a law: --start Well=0.8,Sick=0.2)",

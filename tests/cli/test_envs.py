@@ -22,7 +22,7 @@ def test_a_description_has_sizes_units_and_certified_optima():
     assert (found["unit"], found["stage"], found["missing"]) == ("dollars", "round", None)
     for level in found["optimum"]:
         plan = bqrl.solve(mdp, level["tau"])
-        assert (level["value"], level["upper"], level["certain"]) == (plan.value, plan.upper, plan.certain)
+        assert (level["value"], level["upper"], level["proven"]) == (plan.value, plan.upper, plan.certain)
 
 
 def test_optima_of_large_problems_are_computed_on_request(monkeypatch):
@@ -44,9 +44,9 @@ def test_a_problem_without_its_data_is_listed_with_the_remedy(monkeypatch):
 @pytest.mark.parametrize(
     ("level", "shown"),
     [
-        ({"value": 3.0, "upper": 3.0, "certain": True}, "3"),
-        ({"value": 3.0, "upper": 3.5, "certain": True}, ">= 3"),
-        ({"value": 3.0, "upper": 3.0, "certain": False}, "3 ?"),
+        ({"value": 3.0, "upper": 3.0, "proven": True}, "3"),
+        ({"value": 3.0, "upper": 3.5, "proven": True}, ">= 3"),
+        ({"value": 3.0, "upper": 3.0, "proven": False}, "3 ?"),
     ],
 )
 def test_brackets_and_ties_are_marked(level, shown):
@@ -85,7 +85,7 @@ def test_envs_as_json_and_in_a_folder(cli, tmp_path):
     selling = next(problem for problem in problems if problem["name"] == "AssetSelling")
     assert selling | {"states": 26, "actions": 2, "horizon": 10} == selling
     assert [round(24 * level["value"]) for level in selling["optimum"]] == [17, 19, 23]
-    assert all(level["certain"] and level["value"] == level["upper"] for level in selling["optimum"])
+    assert all(level["proven"] and level["value"] == level["upper"] for level in selling["optimum"])
 
 
 def test_envs_takes_names_and_finds_the_nearest(cli):

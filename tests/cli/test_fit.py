@@ -42,6 +42,8 @@ def test_the_command_prints_json(cli, log):
     assert [row["policy"] for row in content["policies"]] == ["logging policy", "plug-in plan", "robust plan"]
     assert content["policies"][2]["value"] <= content["policies"][1]["value"]
     assert content["coverage"]["rows_seen"] == 4
+    asked = ("--certainty", "90%", "--columns", "state=condition", "--reward-range", "0,1", "--json")
+    assert strict(cli("fit", log, *asked)[1])["policies"] == content["policies"]
 
 
 def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
@@ -64,7 +66,7 @@ def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
     assumed = "every episode starts in state 'well'"  # first states that the log does not show are not allowed for
     assert assumed in " ".join(text.split())
     assert assumed in html.unescape(page)
-    assert "what to do in each situation that can be met; stages count from 1" in page
+    assert "the decisions to follow, in each situation that can be met; the column stage counts from 1" in page
 
 
 def test_the_unit_and_the_name_of_a_stage(cli, log):
@@ -115,7 +117,8 @@ KNOWN = ("--columns", "state=condition", "--reward-range", "0,1")
     ],
 )
 def test_bad_input_is_one_line(cli, log, options, words):
-    answer = cli("fit", log, "--tau", 0.1, *options)
+    level = () if "--tau" in options else ("--tau", 0.1)
+    answer = cli("fit", log, *level, *options)
     assert_refused(answer, words)
     assert not re.search(r"(columns|model|support|reward_by|ends|horizon|beta)=", answer[2])  # no arguments of Python
 

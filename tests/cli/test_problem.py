@@ -47,6 +47,37 @@ def test_a_discount_rate_is_a_factor():
         factor(0.9, "3%")
 
 
+def test_a_certainty_is_one_minus_the_level():
+    """Once --tau 0.9 was the only way to ask for 90 % certainty, and means 10 %."""
+    levels = {"90%": 0.1, "0.9": 0.1, " 99.5 %": 0.005, "10%": 0.9}
+    assert {text: ProblemOptions(problem="x", certainty=[text]).level() for text in levels} == levels
+    assert ProblemOptions(problem="x", certainty=["50%", "90%"]).levels() == [0.5, 0.1]
+    assert ProblemOptions(problem="x").level(0.3) == 0.3
+    for bad in ("90", "0", "100%", "-5%", "nan", "much", "%", ""):
+        with pytest.raises(ValueError, match=r"--certainty must lie between 0% and 100%, such as 90% or 0.9, got"):
+            ProblemOptions(problem="x", certainty=[bad]).level()
+    with pytest.raises(ValueError, match="--tau and --certainty exclude each other; give one of them"):
+        ProblemOptions(problem="x", certainty=["90%"], tau=[0.1]).level()
+    with pytest.raises(
+        ValueError, match="--certainty must be given once, got it 2 times; run the command once per level"
+    ):
+        ProblemOptions(problem="x", certainty=["90%", "50%"]).level()
+
+
+@pytest.mark.parametrize("command", ["solve", "learn", "compare"])
+def test_every_command_with_a_level_takes_a_certainty(cli, tiny, command):
+    runs = () if command == "solve" else ("--episodes", 5, "--seeds", 1, "--learner", "psrl")
+    levels, settings = [], []
+    for asked in (("--tau", 0.4), ("--certainty", "60%")):
+        code, out, _ = cli(command, tiny, *asked, *runs, "--json")
+        assert code == 0
+        document = json.loads(out)
+        levels.append([level["tau"] for level in document["levels"]] if command == "solve" else [document["tau"]])
+        settings.append(document["settings"]["tau"])
+    assert levels == [[0.4], [0.4]]
+    assert settings[0] == settings[1]
+
+
 def test_a_small_discount_is_questioned(cli, tiny):
     assert cli("solve", tiny, "--tau", 0.4, "--discount", 0.5)[2] == ""
     code, _, err = cli("solve", tiny, "--tau", 0.4, "--discount", 0.03)

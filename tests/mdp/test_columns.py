@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning
-from bqrl.mdp.columns import ROLES, SYNONYMS, coded, frame_columns, label_text, match_columns
+from bqrl.mdp.columns import ROLES, SYNONYMS, coded, frame_columns, label_text, match_columns, warn_of_costs
 
 USUAL = list(ROLES)
 
@@ -89,6 +89,23 @@ def test_a_bad_header_gets_one_line(header, phrase, column):
         match_columns(header, None)
     assert phrase in str(caught.value)
     assert caught.value.column == column
+
+
+@pytest.mark.parametrize(
+    ("header", "cost"),
+    [
+        *((header, True) for header in ("cost", "Costs", "Total cost", "stagecost", "TotalCost", "cost_eur", "cost (EUR)")),
+        *((header, True) for header in ("cost per QALY", "cost_of_treatment", "loss", "operating_expenses", "penalty")),
+        *((header, False) for header in ("qaly_minus_cost", "net_benefit", "revenue - cost", "revenue-cost", "less costs")),
+        *((header, False) for header in ("reward net of cost", "cost_savings", "costBenefit", "cost effectiveness", "reward")),
+    ],
+)  # fmt: skip
+def test_a_difference_that_mentions_costs_is_no_cost(header, cost):
+    """Once "qaly_minus_cost" got the advice to negate costs, which turns the problem round."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_costs(header, np.array([-1.0, 2.0]))
+    assert ["negate costs" in str(one.message) for one in caught] == [True] * cost
 
 
 CHOICES = [

@@ -65,7 +65,7 @@ FAULTS = [
     ("an empty id", lambda: MDP(table(next_state=["Sick", "", "Well"]), horizon=2), "row 1: expected the state, got an empty cell", "next_state"),
     ("an unknown name", lambda: MDP(TABLE, horizon=2, state_names=["Well", "Sik"]), "row 2: expected one of the named states, got 'Sick'; did you mean 'Sik'?", "state"),
     ("ids from 2", lambda: MDP(table(state=[2, 2, 3], next_state=[3, 2, 2]), horizon=2), "row 0: expected state ids from 0 or 1 on, got 2; renumber them, or list them as names with state_names", "state"),
-    ("a name in another case", lambda: MDP(table(state=["Well", "Well", "sick"]), horizon=2), "state Sick, reachable at stage 2, must have an action, got none; is it the state sick?", None),
+    ("a name in another case", lambda: MDP(table(state=["Well", "Well", "sick"]), horizon=2), "row 0: state Sick, reachable at stage 2, must have an action, got none; did you mean 'sick'? if not, give it an action", None),
     ("half an id", lambda: MDP(table(action=[0.5, 0.5, 1]), horizon=2), "row 0: expected a name or a whole number from 0 or 1, got '0.5'; list them as names with action_names", "action"),
     ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2: expected the action, got an empty cell; is the line complete? states without a choice need an action, too", "action"),
     ("percentages", lambda: MDP(table(probability=[25, 75, 100]), horizon=2), "the row sums to 100: percentages? divide them by 100", "probability"),

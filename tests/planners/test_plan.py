@@ -8,7 +8,7 @@ import pytest
 import bqrl
 from bqrl import Law, Plan, solve
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.planners.plan import Comparison, check_levels, check_mdp, level_error, objective_name
+from bqrl.planners.plan import Comparison, check_levels, check_mdp, fragility, level_error, objective_name
 
 MODEL = bqrl.envs.make("AssetSelling")
 DISCOUNTED = MODEL.replace(discount=0.9, horizon=30)
@@ -87,13 +87,39 @@ def test_records_are_built_by_keyword():
 
 def test_a_plan_prints_what_a_person_needs():
     text = str(solve(MODEL, 0.1))
-    for word in ("0.1-quantile", "value", "upper", "optimal", "margin", "certain", "mean", "policy", "time"):
+    for word in ("0.1-quantile", "value", "upper", "optimal", "margin", "fragile", "proven", "mean", "policy", "time"):
         assert word in text
     assert "buffered" in str(solve(MODEL, 0.1, beta=0.05))
     assert "CVaR" in str(solve(MODEL, 0.1, beta=0.1))
     assert "robust" in str(solve(MODEL, 0.1, radius=0.1, attitude="robust"))
     assert "proven lower bound" in str(solve(DISCOUNTED, 0.1, points=500))
     json.dumps(solve(MODEL, 0.1).summary(), allow_nan=False)
+
+
+def test_a_plan_is_fragile_if_a_small_error_of_the_probabilities_breaks_its_promise():
+    """Once a plan with a margin of 0.0003 was called "certain", which readers took for the opposite of fragile."""
+    two = bqrl.MDP([(0, 0, 0, 0.0997, 1.0), (0, 0, 0, 0.9003, 2.0)], horizon=1)
+    plan = solve(two, 0.1)
+    assert (plan.value, plan.certain, plan.fragile) == (2.0, True, True)
+    said = "yes: an error of 0.0003 in the probability of falling short would change it"
+    assert f"fragile  {said}" in str(plan)
+    assert "proven   yes" in str(plan)
+    assert "certain" not in str(plan)
+    assert (plan.summary()["proven"], plan.summary()["fragile"]) == (True, True)
+    assert "certain" not in plan.summary()
+    wide = solve(two, 0.2)
+    assert (wide.value, wide.fragile) == (2.0, False)
+    assert "fragile  no" in str(wide)
+
+
+def test_a_promise_that_no_outcome_breaks_is_not_fragile_and_other_objectives_have_no_margin():
+    sure = solve(bqrl.MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 2.0)], horizon=1), 0.001)
+    assert (sure.value, sure.policy_margin.below, sure.fragile) == (1.0, 0.001, False)
+    assert fragility(0.0) == "the smallest error in the probability of falling short would change it"
+    assert solve(MODEL, 0.1, beta=0.05).fragile is None
+    assert solve(MODEL, 0.1, radius=0.1, attitude="robust").fragile is None
+    assert solve(DISCOUNTED, 0.1, points=500).fragile is None
+    assert "fragile" not in str(solve(DISCOUNTED, 0.1, points=500))
 
 
 def test_the_law_of_a_bracketed_plan_is_a_law():

@@ -97,7 +97,7 @@ def test_the_page_of_a_plan_embeds_what_the_folder_holds(report):
     assert os.path.getsize(report) < 2_500_000
     result = read(report.parent)
     assert {"guarantee_curve", "return_law", "policy_map"} == set(result.charts)
-    for name in ("Levels", "Policy at τ = 0.4", "Return laws"):
+    for name in ("Levels", "Policy at τ = 0.4: the decisions to follow", "Return laws"):
         assert f"<summary>{name}</summary>" in html
 
 
@@ -312,7 +312,10 @@ def test_the_page_of_a_comparison_in_a_browser(browser, cli, tmp_path):
     assert browser.execute_script("return document.querySelectorAll('h1 script').length") == 0
     notes = [each.text for each in browser.find_elements("css selector", "figure p")]
     band = f"Band: {band_name(3)}."
-    assert notes == [f"{band} Averages over 100 blocks of episodes.", f"{band} Drawn through 400 of 450 episodes."]
+    assert notes == [
+        f"{band} Averages over 100 blocks of episodes.",
+        f"{band} The curves cover all 450 episodes with 400 points.",
+    ]
     for view in browser.find_elements("css selector", ".view"):
         assert {"SARSA", "Q-learning"} <= {each.text for each in view.find_elements("css selector", "text")}
     captions = [each.get_attribute("textContent") for each in browser.find_elements("css selector", "details p")]

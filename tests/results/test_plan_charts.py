@@ -13,6 +13,7 @@ from bqrl.results.plan_charts import (
     MAX_LEGEND,
     MAX_STAGES,
     MAX_STATES,
+    MOST_FREQUENT,
     Steps,
     curve_chart,
     law_chart,
@@ -171,6 +172,22 @@ def test_the_map_shows_the_action_played_most_often():
     assert spec["encoding"]["y"]["scale"]["domain"] == ["a", "b"]  # names from top to bottom, numbers upwards
     numbered = policy_chart({0.1: shares}, ["1", "2", "3"], ["stay", "go"]).to_dict()
     assert numbered["encoding"]["y"]["scale"]["domain"] == ["2", "1"]
+
+
+def test_a_map_of_a_policy_that_depends_on_the_earned_is_not_called_a_rule():
+    """Once the map was followed as a rule, which gave 17,620 where 20,160 was promised."""
+    fixed = np.eye(2)[np.zeros((2, 3), dtype=int)]
+    mixed = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0 - 1e-9, 1e-9]]])
+    rule, often = (policy_chart({0.1: shares}, ["a", "b", "c"], ["stay", "go"]).to_dict() for shares in (fixed, mixed))
+    assert rule["title"]["text"] == ["What the policy does"]
+    assert "rule" not in " ".join(rule["title"]["subtitle"])
+    title, note = (" ".join(often["title"][key]) for key in ("text", "subtitle"))
+    assert title == f"What the policy does: {MOST_FREQUENT}"
+    assert "not a rule to follow; the table of decisions (policy) is." in note
+    parts = [row["part"] for row in chart_values(often)]
+    assert parts[0] == 1.0 > parts[1]  # faint, however rare the other action is
+    beside = policy_chart({0.1: fixed[:, :2]}, ["a", "b"], ["stay", "go"], neutral=mixed).to_dict()
+    assert MOST_FREQUENT in " ".join(beside["title"]["text"])
 
 
 def test_a_large_map_is_cut_and_says_so():

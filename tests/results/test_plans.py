@@ -102,7 +102,10 @@ def test_all_amounts_of_the_levels_and_of_the_decisions_have_their_unit():
     decisions = result.tables["policy_tau0p2"]
     assert decisions.titles["earned_to"] == "earned so far: to (EUR)"
     assert decisions.titles["need_to"] == "still needed: to (EUR)"
-    assert decisions.caption.endswith("; weeks count from 1.")
+    assert decisions.caption == (
+        "0.2-quantile: the decisions to follow, in each situation that can be met; the column week counts from 1. Of several"
+        " rows of a state, follow the one whose range holds what was earned so far."
+    )
 
 
 def test_a_policy_from_a_file_has_the_table_of_the_policy_that_was_saved(tmp_path):

@@ -1,5 +1,6 @@
 """The files of a result hold all of it, and their names stay inside the folder."""
 
+import csv
 import os
 from types import MappingProxyType
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from small_result import make
 
+import bqrl
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.results.folder import Folder
 from bqrl.results.result import Result, Sentence, Table, contents, read, to_json, write
@@ -50,6 +52,48 @@ def test_columns_keep_their_types(tmp_path):
     back = read(tmp_path).tables["all"].rows
     assert back == [rows[0], rows[1] | {"code": None}]  # an empty text is an empty field
     assert [type(value) for value in back[0].values()] == [bool, int, float, str]
+
+
+NAMES = [
+    "=1+1",
+    "+49",
+    "-5",
+    "-1e3",
+    "-x",
+    "@SUM(A1)",
+    "\t=1",
+    "'=1",
+    "''@",
+    "'plain",
+    "it's",
+    "a=b",
+    "\N{MINUS SIGN}5",
+    "-",
+]
+
+
+def test_names_that_look_like_formulas_do_not_run_in_a_spreadsheet_and_read_back(tmp_path):
+    """Once a state called =HYPERLINK(...) became a formula of the exported table."""
+    table = Table([{"=stage": name, "value": -2.5, "share": None} for name in NAMES])
+    write(Result(kind="plan", title="t", tables={"all": table}), tmp_path)
+    with open(tmp_path / "all.csv", newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header[0] == "'=stage"
+    assert {row[1] for row in rows} == {"-2.5"}
+    for name, (cell, *_) in zip(NAMES, rows, strict=True):
+        assert cell[0] not in "=+-@\t\r" or cell in ("+49", "-5", "-1e3"), name
+    assert read(tmp_path).tables["all"].rows == table.rows
+
+
+def test_a_model_keeps_names_that_look_like_formulas(tmp_path):
+    """Models are read back by bqrl and other tools: their names stay as they are."""
+    names = ["=1+1", "@x", "'=1", "-x"]
+    lines = [(name, "+go", names[0], 1.0, -1.0) for name in names]
+    columns = ("state", "action", "next_state", "probability", "reward")
+    model = bqrl.MDP([dict(zip(columns, line, strict=True)) for line in lines], horizon=2, start="@x")
+    model.save(tmp_path / "m.csv")
+    back = bqrl.load(tmp_path / "m.csv")
+    assert (back.state_names, back.action_names) == (model.state_names, model.action_names)
 
 
 def test_a_result_of_another_version_is_one_line(tmp_path):

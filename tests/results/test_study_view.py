@@ -55,7 +55,7 @@ def test_long_curves_are_thinned_and_say_to_how_many_points(view, monkeypatch, e
     monkeypatch.setattr(study_view, "POINTS", 10)
     spec = view.charts()["figure2_tau0p5"].to_dict()
     assert len(numbers(embedded(spec, "low"), "x", k=0)) == 10
-    assert "Drawn through 10 of 60 episodes." in " ".join(spec["title"]["subtitle"])
+    assert "The curves cover all 60 episodes with 10 points." in " ".join(spec["title"]["subtitle"])
     assert study_view.POINTS < MAX_POINTS
 
 

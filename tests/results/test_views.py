@@ -73,7 +73,7 @@ def test_a_notebook_shows_the_curves_of_many_learners():
     model = bqrl.envs.make("AssetSelling", offers=4, horizon=3, start=1)
     experiment = bqrl.compare(model, learners, tau=0.2, episodes=450, seeds=2, workers=1)
     svg = picture(experiment._repr_html_())[1]
-    assert "Drawn through 100 of 450 episodes." in svg
+    assert "The curves cover all 450 episodes with 100 points." in svg
     assert "prior=9.0" in svg
 
 
@@ -136,8 +136,17 @@ def test_the_map_of_a_mixture_says_which_part_it_shows():
     parts, weight = len(policy.policies), max(policy.weights)
     said = " ".join(policy_view(policy).to_dict()["title"]["subtitle"])
     assert parts > 1
-    assert said.startswith(f"The most likely of {parts} policies, drawn with probability {weight:.3g}. What is played")
+    assert said.startswith(f"The most likely of {parts} policies, drawn with probability {weight:.3g}. ")
     assert "most likely" not in str(policy_view(policy.policies[0]).to_dict()["title"])
+
+
+def test_the_map_of_a_policy_that_depends_on_the_earned_says_so_in_its_title():
+    """Once only a subtitle said that the map holds while nothing has been earned."""
+    policy = bqrl.solve(MODEL, 0.1).policy
+    title = policy_view(policy).to_dict()["title"]
+    assert title["text"] == ["What the policy does while nothing has been earned"]
+    assert "policy.table(mdp) is the rule to follow" in " ".join(title["subtitle"])
+    assert policy_view(policy.to_markov(MODEL)).to_dict()["title"]["text"] == ["What the policy does"]
 
 
 def test_a_plan_in_a_notebook_carries_its_confidence_and_its_assumptions(objects):

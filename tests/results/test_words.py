@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import bqrl
 from bqrl import Law
+from bqrl.display import plural
+from bqrl.envs import about, names
 from bqrl.errors import ArgumentError
 from bqrl.results.result import Table
 from bqrl.results.words import (
@@ -33,6 +35,8 @@ LEVEL = {
     "upper": 19 / 24,
     "nominal": 19 / 24,
     "mean": 0.85,
+    "fragile": False,
+    "margin": {"below": 0.0154, "above": 0.14},
     "exact": True,
     "law_exact": True,
     "randomized_upper": None,
@@ -154,6 +158,11 @@ def test_cells_of_tables():
             {"risk_neutral": {"value": 19 / 24, "upper": 19 / 24, "mean": 0.8}},
             "In 9 of 10 runs you get at least 0.7916, the best that any policy can promise; the risk-neutral policy gives"
             " 0.7916.",
+        ),
+        (
+            {"risk_neutral": None, "fragile": True, "margin": {"below": 0.000291, "above": 0.14}},
+            "In 9 of 10 runs you get at least 0.7916, the best that any policy can promise. Fragile: an error of 0.0003 in the"
+            " probability of falling short would change it.",
         ),
         (
             {"beta": 0.1, "policy": "mixture", "risk_neutral": None},
@@ -337,12 +346,24 @@ def test_a_stated_bound_is_never_below_the_bound(error):
 
 
 def test_plurals():
-    """Once "four hourss count from 1"."""
-    assert [Words.plural(noun) for noun in ("week", "day", "study", "match", "box", "months", "four hours")] == [
-        "weeks", "days", "studies", "matches", "boxes", "months", "four hours",
-    ]  # fmt: skip
-    assert (Words.count("study", 1), Words.count("study", 2)) == ("1 study", "2 studies")
-    assert Words.count("four hours", 3) == "3 \N{MULTIPLICATION SIGN} four hours"
+    """Once "four hourss" and, of German weeks, "26 Woches"."""
+    nouns = {
+        "week": "weeks",
+        "day": "days",
+        "century": "centuries",
+        "match": "matches",
+        "held-out seed": "held-out seeds",
+    }
+    assert {noun: plural(noun) for noun in nouns} == nouns
+    assert (Words.count("century", 1), Words.count("century", 2)) == ("1 century", "2 centuries")
+    for noun in ("four hours", "months", "Woche", "mois", "週"):
+        assert plural(noun) is None
+        assert Words.count(noun, 26) == f"26 \N{MULTIPLICATION SIGN} {noun}"
+
+
+def test_the_plural_of_every_named_stage_is_known():
+    unknown = {about(name).stage for name in names() if plural(about(name).stage) is None}
+    assert unknown == {"four hours"}
 
 
 def test_the_unit_of_a_model_or_plan():

@@ -113,8 +113,7 @@ def message_of(fault: Any, command: str = "") -> str:
     if hasattr(fault, "format_message"):  # typer's own usage error; its words leave out the value that was given
         wrong = next(iter(getattr(fault.__cause__, "errors", list)()), None)
         if wrong is None:
-            text, param = str(fault.format_message()), getattr(fault, "param", None)
-            return f"{text.removesuffix('.')}, e.g. --tau 0.1" if param is not None and param.name == "tau" else text
+            return str(fault.format_message())
         kind, given = KINDS.get(wrong["type"].partition("_")[0], "valid"), str(wrong["input"])
         text = f"{max(fault.param.opts, key=len)} must be {kind}, got {shown(given)}"
         percent = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)

@@ -73,8 +73,9 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
     if mdp.successor.size * mdp.H > LARGE and not large:
         return found | {"missing": f"large problem; bqrl envs {problem.name} computes its optima"}
     curve = guarantee_curve(mdp)
-    plans, facts = [plan_from_curve(curve, tau) for tau in LEVELS.values()], ("tau", "value", "upper", "certain")
-    return found | {"optimum": [{key: getattr(plan, key) for key in facts} for plan in plans]}
+    summaries = (plan_from_curve(curve, tau).summary() for tau in LEVELS.values())
+    facts = ("tau", "value", "upper", "proven", "fragile")
+    return found | {"optimum": [{key: one[key] for key in facts} for one in summaries]}
 
 
 def _row(problem: dict[str, Any], value: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
@@ -87,4 +88,4 @@ def _row(problem: dict[str, Any], value: Callable[[dict[str, Any]], Any]) -> dic
 def marked(level: dict[str, Any]) -> str:
     """The optimum, marked where it is only a lower value or where it ties with the level."""
     exact = level["upper"] is not None and level["upper"] <= level["value"] + GAP_TOL * max(1.0, abs(level["value"]))
-    return f"{'' if exact else '>= '}{number(level['value'], 4)}{'' if level['certain'] else ' ?'}"
+    return f"{'' if exact else '>= '}{number(level['value'], 4)}{'' if level['proven'] else ' ?'}"

@@ -8,9 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from bqrl.checks import number
 from bqrl.cli.params import column_names, read_value
-from bqrl.cli.problem import COLUMN_NAMES, SharedOptions
+from bqrl.cli.problem import CERTAINTY, COLUMN_NAMES, LEVEL, SharedOptions
 from bqrl.logs.fit import fit
 from bqrl.mdp.files.csv import parse_start
 from bqrl.planners.plan import check_levels
@@ -27,7 +26,8 @@ class Fit(SharedOptions):
     """Find a policy from logged episodes, and what it guarantees with a stated confidence."""
 
     log: Annotated[Path, Argument(metavar="LOG", help="A .csv, .csv.gz or .parquet file, one row per step.")]
-    tau: Annotated[float, Option(help="Quantile level in (0, 1).")]
+    tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVEL)] = None
+    certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0
     confidence: Annotated[float, Option(help="Probability with which the promise holds.")] = 0.95
     columns: Annotated[str | None, Option(help=COLUMN_NAMES)] = None
@@ -42,15 +42,15 @@ class Fit(SharedOptions):
     def run(self) -> None:
         """Fit, plan, and show three policies, the promise and what limits it."""
         words = self.words(self.log.name)
-        levels = check_levels(number(self.tau, "tau", 0.0, 1.0, "()"), self.beta)  # before the log is read
+        tau, beta = check_levels(self.level(), self.beta)  # before the log is read
         check_folder(self.out, "fit", FILES)
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}
         asked["discount"] = 1.0 if self.factor is None else self.factor
         start = None if self.start is None else parse_start(self.start)
         estimate = fit(self.log, self.confidence, **asked | {"start": start})
-        promise = estimate.solve(*levels)
-        settings = {"log": str(self.log), "tau": self.tau, "beta": self.beta, "confidence": self.confidence, **asked}
+        promise = estimate.solve(tau, beta)
+        settings = {"log": str(self.log), "tau": tau, "beta": beta, "confidence": self.confidence, **asked}
         result = fit_result(estimate, promise, words, settings, draw=self.out is not None)
         shown, lines = [result.tables[name] for name in SHOWN], [line.text for line in result.lines]
         self.conclude(result.details, result, tables=shown, lines=lines)

@@ -16,10 +16,10 @@ from typing import Annotated, Any
 from typer import Option
 
 import bqrl
-from bqrl.checks import number, whole
+from bqrl.checks import whole
 from bqrl.cli.output import ProgressBar, resumable
 from bqrl.cli.params import read_params
-from bqrl.cli.problem import ProblemOptions, read_problem
+from bqrl.cli.problem import CERTAINTY, LEVEL, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record
@@ -43,7 +43,8 @@ Processes = Annotated[int, Option(help="Number of processes; the results do not 
 class RunOptions(ProblemOptions):
     """The options of runs, and how runs are carried out."""
 
-    tau: Annotated[float, Option(help="Quantile level in (0, 1).")] = 0.1
+    tau: Annotated[list[float] | None, Option(metavar="<float>", help=f"{LEVEL} By default 0.1.")] = None
+    certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     episodes: Annotated[int, Option(help="Number of episodes per run.")] = 2000
     seeds: Seeds = 3
     seed: Annotated[int, Option(help="Seed of the first run.")] = 42
@@ -56,7 +57,7 @@ class RunOptions(ProblemOptions):
         """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
         if (self.log or self.tensorboard) and self.out is None:
             raise ArgumentError("--log and --tensorboard write into a folder; name it with --out DIR")
-        first, tau = whole(self.seed, "seed", 0), number(self.tau, "tau", 0.0, 1.0, "()")
+        first, tau = whole(self.seed, "seed", 0), self.level(0.1)
         seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
         stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
         check_folder(self.out, "learning" if alone else "comparison", learning.learning_files(tau, stems))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium
 from typer import Argument, Option
 
-from bqrl.checks import nearest, wrong
+from bqrl.checks import nearest, number, shown, wrong
 from bqrl.cli.output import Command
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
@@ -29,13 +30,31 @@ from bqrl.results.words import Words
 HORIZON = 100  # stages where neither the problem nor the command line says how many
 ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"
 COLUMN_NAMES = "Headers of columns with other names, e.g. state=from; several are separated by commas."
+LEVEL = "Quantile level in (0, 1): the share of runs that may fall short."
+CERTAINTY = "The same in other words: 90% is --tau 0.1."
 SOURCES = "A .csv, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
+
+
+def level_of(certainty: str) -> float:
+    """The level of a certainty that is written as a percentage or a share.
+
+    >>> level_of("90%"), level_of("0.995")
+    (0.1, 0.005)
+    """
+    text = certainty.strip()
+    with suppress(ArithmeticError):  # in decimals: 1 - 0.9 is 0.1
+        share = Decimal(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
+        if 0 < share < 1:
+            return float(1 - share)
+    raise ArgumentError(f"--certainty must lie between 0% and 100%, such as 90% or 0.9, got {shown(certainty)}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedOptions(Command):
-    """What problems and logs have in common: their words and the discount."""
+    """What problems and logs have in common: the level, their words and the discount."""
 
+    tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVEL)] = None
+    certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     title: Annotated[str | None, Option(help="Title of tables, charts and the page.")] = None
     unit: Annotated[str | None, Option(help="Unit of the returns, such as EUR or QALY.")] = None
     stage_name: Annotated[str | None, Option(help="What one stage is called, such as year.")] = None
@@ -49,6 +68,25 @@ class SharedOptions(Command):
             raise wrong("stage_name", self.stage_name, rule, remedy=remedy)
         unit = unit if self.unit is None else self.unit
         return Words(title=self.title or name, unit=unit, stage=self.stage_name or stage)
+
+    def levels(self, *default: float) -> list[float]:
+        """The levels of --tau or of --certainty, in the order given, else the `default`."""
+        if self.tau and self.certainty:
+            raise ArgumentError("--tau and --certainty exclude each other; give one of them")
+        found = list(self.tau or map(level_of, self.certainty or ())) or list(default)
+        if not found:
+            raise ArgumentError("Missing option '--tau', e.g. --tau 0.1, or --certainty 90%")
+        return found
+
+    def level(self, *default: float) -> float:
+        """The same for a command that takes one level, inside of (0, 1)."""
+        found = self.levels(*default)
+        if len(found) > 1:
+            option = "--tau" if self.tau else "--certainty"
+            raise ArgumentError(
+                f"{option} must be given once, got it {len(found)} times; run the command once per level"
+            )
+        return number(found[0], "tau", 0.0, 1.0, "()")
 
     @property
     def factor(self) -> float | None:

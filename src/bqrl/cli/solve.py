@@ -13,7 +13,7 @@ from typer import Option
 import bqrl
 from bqrl.checks import number
 from bqrl.cli.output import ProgressBar, warn
-from bqrl.cli.problem import ProblemOptions, read_problem
+from bqrl.cli.problem import CERTAINTY, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.planners.follow import play_shares
 from bqrl.planners.plan import Plan, check_levels
@@ -23,6 +23,7 @@ from bqrl.results.result import check_folder
 from bqrl.results.words import sentence
 
 CHOICES = ("radius", "attitude", "randomized", "secondary", "arithmetic", "points", "gap", "max_nodes")
+LEVELS = "Quantile level in (0, 1], below 1 without --beta; may be given several times."
 LIMITS = ("points", "max_bytes")  # on a sweep
 MAX_MEMORY = 1e9  # GiB
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
@@ -35,16 +36,14 @@ GAP = "Refine that grid until the gap is this small; with --no-randomized: the g
 class Solve(ProblemOptions):
     """Plan for the tau-quantile of the total return: the best result that is reached with certainty 1 - tau."""
 
-    tau: Annotated[
-        list[float],
-        Option(metavar="<float>", help="Quantile level in (0, 1], below 1 without --beta; may be given several times."),
-    ]
+    tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVELS)] = None
+    certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0
     planner: Annotated[str, Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target"
     radius: Annotated[float | None, Option(help="l1 radius of the ball around every uncertain row.")] = None
     attitude: Annotated[str | None, Option(help="With --radius: robust or optimistic.")] = None
     randomized: Annotated[bool | None, Option("--randomized/--no-randomized", help=RANDOMIZED)] = None
-    secondary: Annotated[str | None, Option(help="mean: the best mean among the optimal policies.")] = None
+    secondary: Annotated[str | None, Option(help="mean: the best mean among policies with the best guarantee.")] = None
     arithmetic: Annotated[str, Option(help="float, or rational to settle ties on small problems.")] = "float"
     points: Annotated[int | None, Option(help="Size of the grid where no exact grid of returns fits.")] = None
     gap: Annotated[float | None, Option(help=GAP)] = None
@@ -57,9 +56,9 @@ class Solve(ProblemOptions):
         limit = None if memory is None else number(memory, "max_memory", 0.0, MAX_MEMORY, "(]") * 2**30
         if self.max_nodes is not None and self.randomized is not False:
             raise ArgumentError("--max-nodes is a limit of --no-randomized; give both or neither of them")
-        named = {name: getattr(self, name) for name in ("tau", "beta", "planner", *CHOICES)}
+        named = {"tau": self.levels()} | {name: getattr(self, name) for name in ("beta", "planner", *CHOICES)}
         settings = self.problem_settings() | named | {"max_bytes": limit}  # in the arguments of the library
-        taus = sorted({check_levels(level, self.beta)[0] for level in self.tau})
+        taus = sorted({check_levels(level, self.beta)[0] for level in named["tau"]})
         check_folder(self.out, "plan", plan_files(taus))
         problem = read_problem(self)
         words, mdp = problem.words, problem.mdp

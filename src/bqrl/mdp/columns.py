@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,11 @@ IDS = {"state": "state", "next_state": "state", "action": "action"}  # which rol
 TEXT = (*IDS, EVENT, LAW)  # columns of ids; the others hold numbers
 HEADERS = {name for role, names in SYNONYMS.items() for name in (role.replace("_", ""), *names)}
 EXPECTED = f"expected a header such as {','.join(ROLES)}"
+COSTS = ("cost", "costs", "expense", "expenses", "loss", "losses", "penalty", "penalties")
+GAINS = frozenset(  # a header with one of these words means what costs are already subtracted from, or what is saved
+    "after avoided benefit benefits difference effectiveness gain gains income less margin minus net payoff profit qaly qalys"
+    " reduction revenue reward rewards saved saving savings utility value without".split()
+)
 LARGEST = 2.0**53  # whole numbers up to this size are exact as floats
 
 
@@ -127,8 +134,16 @@ def _missing(role: str, unused: list[str]) -> str:
 
 
 def is_cost(header: str) -> bool:
-    """Whether a header speaks of costs, which are negative rewards."""
-    return "cost" in header.lower()
+    """Whether a header speaks of costs, which are negative rewards, and not of gains, savings or a difference.
+
+    >>> [is_cost(header) for header in ("Total cost", "costEUR", "qaly_minus_cost", "cost savings", "revenue - cost")]
+    [True, True, False, False, False]
+    """
+    words = re.findall("[a-z]+", re.sub("(?<=[a-z])(?=[A-Z])", " ", header).lower())
+    words = list(takewhile(lambda word: word not in ("per", "of"), words))  # the head of "cost per QALY"
+    if GAINS & set(words) or re.search(r"\w\s+[-\N{MINUS SIGN}]\s+\w", header):
+        return False
+    return any(word.startswith(COSTS) or word.endswith(COSTS) for word in words)
 
 
 def warn_of_costs(header: str, rewards: FloatArray) -> None:

@@ -36,6 +36,7 @@ from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.table import Table, check_gaps, from_columns, is_id, row_place
 from bqrl.mdp.validation import sum_hint
 
+Mentioned = Mapping[int, tuple[str, int | None]]  # where a message says that a state is named, and the line of a file
 PADDED = re.compile(r"[+-]?0\d")  # codes such as 007, which are names
 
 
@@ -151,6 +152,8 @@ def to_table(
 ) -> tuple[Table, int, dict[str, Any]]:
     """Table, horizon, and names, values and noise of the listed lines. A number in place of names is the number of ids.
 
+    With them comes where states without lines of their own are `mentioned`, for messages.
+
     `noise` holds further fields of `SharedNoise`, used if there is a column of events.
     """
     (s, s_next), S, states = _numbered(listing, ("state", "next_state"), state_names)
@@ -181,6 +184,7 @@ def to_table(
         stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared
     )
     facts: dict[str, Any] = {"state_names": states, "action_names": actions, "noise": None}
+    facts["mentioned"] = _mentioned(listing, s, s_next, S)
     if state_names is None:
         facts["state_values"] = _values(listing, {"next_state": s_next, "state": s}, states or range(S))
     if shared and set(listing.ids[EVENT].labels) != {""}:
@@ -245,6 +249,19 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
             names = list(map(str, range(1, total + 1)))  # ids from 1 are the names, so that tables show the file's ids
     places = [np.array([index[label] for label in column.labels], np.int64)[column.code] for column in columns]
     return places, len(names) if names is not None else int(total or 0), names
+
+
+def _mentioned(listing: Listing, s: IntArray, s_next: IntArray, S: int) -> Mentioned:
+    """The first line that names each next state without a line of its own."""
+    own = np.zeros(S, dtype=bool)
+    own[s] = True
+    lines = np.flatnonzero(~own[s_next])
+    states, first = np.unique(s_next[lines], return_index=True)
+    places = zip(states.tolist(), lines[first].tolist(), strict=True)
+    return {
+        state: (f"{listing.where(i)}: ", None if listing.lines is None else int(listing.lines[i]))
+        for state, i in places
+    }
 
 
 def _values(listing: Listing, places: dict[str, IntArray], names: Sequence[Any]) -> tuple[Any, ...] | None:

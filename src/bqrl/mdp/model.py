@@ -6,6 +6,7 @@ those of `bqrl.mdp.table` and `bqrl.mdp.validation`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import is_one_line, wrong, wrong_type
+from bqrl.checks import is_one_line, nearest, wrong, wrong_type
 from bqrl.display import Tabular
 from bqrl.errors import ModelError, SizeError
 from bqrl.mdp import files, gymnasium  # which import this module, because they write and play models
@@ -22,11 +23,13 @@ from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.build import build_table
 from bqrl.mdp.columns import check_flat, is_frame
 from bqrl.mdp.derived import per_model, per_structure
-from bqrl.mdp.listing import read_frame
+from bqrl.mdp.listing import Mentioned, read_frame
 from bqrl.mdp.noise import SharedNoise
 from bqrl.mdp.stage import Stage, Structure
 from bqrl.mdp.table import MAX_ID, Table, tile_starts
 from bqrl.mdp.validation import check_discount, check_horizon, check_mask, check_names, start_law
+
+DIGITS = re.compile(r"\d+")
 
 
 class MDP(Tabular):
@@ -138,16 +141,18 @@ class MDP(Tabular):
         self._set(table, H, start, discount, known=known, units=units, **facts)
 
     @classmethod
-    def from_table(cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, **optional: Any) -> MDP:
-        """MDP of outcomes already in a table, checked like any other model."""
+    def from_table(
+        cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, *, mentioned: Mentioned | None = None, **optional: Any
+    ) -> MDP:  # fmt: skip
+        """MDP of outcomes already in a table, checked like any other model; `mentioned` as in `bqrl.mdp.listing`."""
         mdp = cls.__new__(cls)
-        mdp._set(table, H, start, discount, **optional)
+        mdp._set(table, H, start, discount, mentioned=mentioned, **optional)
         return mdp
 
     def _set(
         self, table: Table, H: int, start: Any, discount: float, *, known: Any = None, state_names: Any = None,
         action_names: Any = None, state_values: tuple[Any, ...] | None = None, units: str | None = None,
-        noise: SharedNoise | None = None,
+        noise: SharedNoise | None = None, mentioned: Mentioned | None = None,
     ) -> None:  # fmt: skip
         """Check every field and store it."""
         S, A, shape = table.S, table.A, (table.K, table.S, table.A)
@@ -171,21 +176,21 @@ class MDP(Tabular):
             available=available, known=known_rows, state_names=labels, state_values=state_values,
             action_names=check_names(action_names, A, "action_names"), units=units, noise=noise,
         )  # fmt: skip
-        self._check_actions()
+        self._check_actions(mentioned)
 
-    def _check_actions(self) -> None:
-        """Raise ModelError if a reachable state has no action."""
+    def _check_actions(self, mentioned: Mentioned | None = None) -> None:
+        """Raise ModelError if a reachable state has no action: it may be another state, misspelt."""
         stuck = self.reachable[:-1] & ~self.available.any(axis=2)
         if stuck.any():
             h, s = (int(i) for i in np.argwhere(stuck)[0])
-            name = self.state_label(s)
-            twin = next(
-                (other for other in self.state_names or () if other != name and other.lower() == name.lower()), None
-            )
-            remedy = f"is it the state {twin}?" if twin else "give it one (a loop will do)"
-            raise ModelError(
-                f"state {name}, reachable at stage {h + 1}, must have an action, got none; {remedy}", name="available"
-            )
+            name, acting = self.state_label(s), np.atleast_1d(self.available.any(axis=(0, 2)))
+            others = [] if acting[s] else [x for x, acts in zip(self.state_names or (), acting, strict=False) if acts]
+            stem = DIGITS.sub("", name)  # s12 is no misspelt s11
+            near = nearest(name, (other for other in others if DIGITS.sub("", other) != stem), listed=False)
+            remedy = f"{near} if not, give it an action" if near else "; give it one (a loop will do)"
+            where, line = (mentioned or {}).get(s, ("", None))
+            message = f"{where}state {name}, reachable at stage {h + 1}, must have an action, got none{remedy}"
+            raise ModelError(message, line=line, name="available")
 
     # -- a frozen record --------------------------------------------------------------------------------------------
 

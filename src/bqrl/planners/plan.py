@@ -9,6 +9,7 @@ import numpy as np
 
 from bqrl.checks import number, short, wrong, wrong_type
 from bqrl.display import Charted, Tabular, frame, views
+from bqrl.display import number as spelled
 from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import ROUNDING
@@ -19,7 +20,8 @@ from bqrl.planners.sweep import Sweep
 if TYPE_CHECKING:
     from rich.table import Table
 
-TIED = "a probability equals the level up to rounding"  # the note on every plan that is not certain
+TIED = "a probability equals the level up to rounding"  # the note on every plan that is not proven
+FRAGILE = 0.01  # a smaller margin is used up if 1 % of the probability mass moves to worse outcomes
 LEVEL_SLACK = 1e-9  # rounding may move levels this close to [tau - beta, tau] into it; no buffer is smaller
 GAP_TOL = 1e-9  # objective values this close, relative to the size of the returns, are equal
 
@@ -51,7 +53,8 @@ class Plan(Charted):
     nominal : float
         Objective value of `policy` in the given problem; a proven lower bound on it unless `law_exact`.
     certain : bool
-        True if floating-point error cannot have changed the answer.
+        True if floating-point error cannot have changed the answer; shown as `proven`. Errors of the probabilities
+        themselves are another matter: see `fragile`.
     exact : bool
         False if `value` and `upper` are a bracket computed on rounded returns.
     attitude : str
@@ -115,6 +118,17 @@ class Plan(Charted):
         return self.law.margin(self.tau)
 
     @property
+    def fragile(self) -> bool | None:
+        """Whether an error of the probabilities below FRAGILE (0.01) could break the promise.
+
+        The promise x breaks if P(G < x) rises by `policy_margin.below`. It is not fragile if P(G < x) = 0: then no outcome
+        that the model lists falls short. None if the plan has no exact margin: with a buffer, a ball or a bracket.
+        """
+        if self.beta > 0.0 or self.attitude != "nominal" or not (self.exact and self.law_exact):
+            return None
+        return bool(self.policy_margin.below < min(FRAGILE, self.tau - MASS_TOL))
+
+    @property
     def mean(self) -> float:
         """Mean return of the policy, exact although the law may be bracketed."""
         return self.law.exact_mean
@@ -147,8 +161,9 @@ class Plan(Charted):
 
     def summary(self) -> dict[str, Any]:
         """The numbers of the plan, ready for JSON."""
-        names = "objective tau beta planner attitude value upper gap nominal certain exact law_exact".split()
+        names = "objective tau beta planner attitude value upper gap nominal exact law_exact fragile".split()
         return {name: getattr(self, name) for name in names} | {
+            "proven": self.certain,
             "margin": self.policy_margin._asdict(),
             "mean": self.mean,
             "policy": self.policy.kind,
@@ -173,7 +188,9 @@ class Plan(Charted):
         if self.law_exact:
             below, above = self.policy_margin
             lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
-        lines.append(f"  certain  {'yes' if self.certain else f'no: {TIED}'}")
+        if self.fragile is not None:
+            lines.append(f"  fragile  {f'yes: {fragility(self.policy_margin.below)}' if self.fragile else 'no'}")
+        lines.append(f"  proven   {'yes' if self.certain else f'no: {TIED}'}")
         bracketed = "" if self.law_exact else "  (the law of the return is bracketed)"
         lines.append(f"  mean     {self.mean:.6g}{bracketed}")
         lines.append(f"  policy   {self.policy!r}")
@@ -243,6 +260,12 @@ class Comparison(Tabular):
             )
             for line in [head, *body]
         )
+
+
+def fragility(below: float) -> str:
+    """What a small margin below the level means, in words."""
+    error = "the smallest error" if below <= MASS_TOL else f"an error of {spelled(below, 2, 1)}"
+    return f"{error} in the probability of falling short would change it"
 
 
 def objective_name(tau: float, beta: float) -> str:

@@ -37,8 +37,8 @@ def plan_best_mean(
 ) -> Plan:  # fmt: skip
     """The optimal plan for the tau-quantile with the best mean found.
 
-    `details` holds an upper bound on the mean of such plans ("mean_bound") and its distance from the mean of this plan
-    ("mean_gap").
+    `details` holds an upper bound on the mean of such plans ("mean_bound"), its distance from the mean of this plan
+    ("mean_gap"), and the best mean of all policies, whatever they guarantee ("best_mean").
     """
     margin = number(margin, "margin", 0.0, tau, "[)")
     base = plan_target(mdp, tau, points=points, gap=gap, max_bytes=max_bytes, tick=tick)
@@ -64,7 +64,7 @@ def plan_best_mean(
         rule = f"be at most tau minus the smallest shortfall {safe_law.shortfall(target):.6g}"
         raise wrong("margin", margin, rule, f"{margin:g}")
     free, free_law, value = solve(0.0)
-    bound = -value
+    bound = best = -value
     sweeps = 1
     while not fits(free_law) and sweeps < MAX_SWEEPS:
         cost, gain = free_law.shortfall(target) - safe_law.shortfall(target), free_law.mean() - safe_law.mean()
@@ -82,12 +82,13 @@ def plan_best_mean(
     if fits(free_law):
         safe, safe_law, bound = free, free_law, free_law.mean()
     left = max(0.0, bound - safe_law.mean())
-    found, below = display.number(safe_law.mean(), direction=-1), display.number(left, 3, 1)
-    note = f"best mean among {tau:g}-optimal policies: {found}, at most {below} below the best possible"
+    found, overall = (display.number(mean, direction=-1) for mean in (safe_law.mean(), best))
+    below = f"at most {display.number(left, 3, 1)} below the best mean" if left > 0.0 else "the best"
+    note = f"mean {found}, {below} among policies with this guarantee; the best mean of all policies is {overall}"
     return replace(
         base, policy=safe, law=safe_law, value=safe_law.quantile(tau), nominal=safe_law.quantile(tau),
         notes=(*base.notes, note),
-        details=base.details | {"mean_bound": bound, "mean_gap": left, "sweeps": sweeps},
+        details=base.details | {"mean_bound": bound, "mean_gap": left, "best_mean": best, "sweeps": sweeps},
     )  # fmt: skip
 
 

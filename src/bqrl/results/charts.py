@@ -205,7 +205,7 @@ def averaged_curve(label: str, values: FloatArray) -> Curve:
 
 def thinning(T: int, points: int) -> str:
     """What the subtitle says of curves over T episodes that are drawn through fewer points."""
-    return f"Drawn through {points} of {T} episodes." if T > points else ""
+    return f"The curves cover all {T} episodes with {points} points." if T > points else ""
 
 
 class Lines(NamedTuple):
@@ -283,7 +283,7 @@ def lines(
     layers = [line]
     if any(curve.low is not None for curve in curves):
         layers.insert(0, base.mark_area(opacity=0.2, **shape).encode(x=x, y=low_end, y2="high:Q", color=colour))
-    note = f"Drawn through {drawn} of {longest} points." if longest > drawn else ""
+    note = f"Drawn from end to end with {drawn} of {longest} points." if longest > drawn else ""
     return Lines(layers, x, y, note, selectors)
 
 

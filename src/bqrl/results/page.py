@@ -53,10 +53,11 @@ def library() -> str:
 
 def _table(name: str, table: Table) -> dict[str, Any]:
     csv, count = to_csv(table), len(table.rows)
+    title = re.sub(r"_tau(\d+)p(\d+)$", r" at τ = \1.\2", name).replace("_", " ").capitalize()
     titles, cells = displayed(Table(table.rows[:SHOWN_ROWS], titles=table.titles))
     return {
         "name": name,
-        "title": re.sub(r"_tau(\d+)p(\d+)$", r" at τ = \1.\2", name).replace("_", " ").capitalize(),
+        "title": f"{title}: the decisions to follow" if re.match("policy(_tau|$)", name) else title,
         "caption": table.caption,
         "columns": [{"title": title, "text": is_text(row[i] for row in cells)} for i, title in enumerate(titles)],
         "cells": cells,

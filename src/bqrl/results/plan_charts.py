@@ -23,6 +23,9 @@ from bqrl.study.scores import evenly
 
 MAX_BARS, MAX_STATES, MAX_STAGES, MAX_LEGEND = 60, 30, 30, 30
 OUTSIDE = 0.005  # probability at either end of the returns that is shown in the last bar
+MOST_FREQUENT = (
+    "most frequent action; where faint, the action also depends on what was earned so far or on a random draw"
+)
 LEVEL_TITLE = "level τ: share of runs that may fall short"
 
 
@@ -190,11 +193,11 @@ def policy_chart(
     neutral: FloatArray | None = None,
     words: Words = PLAIN,
     title: str = "What the policy does",
-    note: str = "Blank: never met. Faint: the action also depends on the rewards so far or on a random draw.",
+    note: str = "Blank: never met.",
     state: str = "state",
     visits: bool = True,
 ) -> Any:
-    """The action that is played most often at each stage in each state.
+    """The action that is played most often at each stage in each state; the title says where that is not a rule to follow.
 
     `shares` are by level the probabilities, shape (H, S, A), of being in a state at a stage and playing an action;
     `neutral` are those of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral". Without `visits`
@@ -209,8 +212,11 @@ def policy_chart(
         note += f" The {MAX_STATES} states met most often of {places.size}."
         places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
     note += f" {MAX_STAGES} of {words.count(words.stage, len(met))}." if stages.size < len(met) else ""
+    if any((share > 0.0).sum(axis=2).max() > 1 for _, _, share in maps):
+        title += f": {MOST_FREQUENT}"
+        note += " This map is not a rule to follow; the table of decisions (policy) is."
     rows = [
-        [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], float(share[h, s].max() / total), total]
+        [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], _part(share[h, s]), total]
         for tau, policy, share in maps
         for h in stages.tolist()
         for s in places.tolist()
@@ -225,12 +231,17 @@ def policy_chart(
     colours = {"range": charts.PALETTE[: len(played)]} if len(played) <= len(charts.PALETTE) else {"scheme": "viridis"}
     shown = [("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else "action")]
     often = [("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%")]
-    axis = {"labelOverlap": True, "labelLimit": 110}
+    axis, faint = {"labelOverlap": True, "labelLimit": 110}, {"domain": [0, 1], "range": [0.1, 0.6]}
     chart = cells.mark_rect().encode(
         x=alt.X("h:O", title=words.stage, scale={"domain": (stages + 1).tolist()}, axis={**axis, "labelAngle": 0}),
         y=alt.Y("s:N", title=state, scale={"domain": names}, axis=axis),
         color=alt.Color("a:N", title="action", scale={"domain": played, **colours}, legend={"symbolLimit": MAX_LEGEND}),
-        opacity=alt.Opacity("part:Q", scale={"domain": [0, 1], "range": [0.1, 1]}, legend=None),
+        opacity=alt.condition("datum.part == 1", alt.value(1), alt.Opacity("part:Q", scale=faint, legend=None)),
         tooltip=tips(*shown, *(often if visits else ())),
     )
     return with_title(followed(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))
+
+
+def _part(shares: FloatArray) -> float:
+    """The share of the most frequent action; below 1 in print, too, if there are others."""
+    return 1.0 if (shares > 0.0).sum() == 1 else min(float(shares.max() / shares.sum()), 0.999999)

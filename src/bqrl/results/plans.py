@@ -149,11 +149,16 @@ def policy_files(
     titles = {f"{key}_{end}": words.titled(f"{title}: {end}") for key, title in ends.items() for end in ("from", "to")}
     titles |= {"target": words.titled("target"), "probability": "probability of meeting it"}
     titles |= {"next_state": "next state", "next_label": "next label"}
-    said = sentence(f"{caption}what to do in each situation that can be met; {words.plural(words.stage)} count from 1")
+    said = (
+        f"{caption}the decisions to follow, in each situation that can be met; the column {words.stage} counts from 1"
+    )
     try:
-        tables[name] = Table(decision_rows(policy, mdp, stage=words.stage), titles=titles, caption=said)
+        rows = decision_rows(policy, mdp, stage=words.stage)
     except (SizeError, PolicyError) as fault:
         return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
+    if rows and "earned_from" in rows[0]:
+        said += ". Of several rows of a state, follow the one whose range holds what was earned so far"
+    tables[name] = Table(rows, titles=titles, caption=sentence(said))
     return []
 
 
@@ -188,7 +193,8 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
     titles = {
         "level": "level", "value": amount(kinds.pop() if len(kinds) == 1 else "value"),
         "nominal": amount(f"in the model{least}"), "upper": amount("upper bound"), "gap": amount("gap"),
-        "below": "margin below", "above": "margin above", "certain": "certain", "mean": amount("mean"),
+        "below": "margin below", "above": "margin above", "fragile": "fragile", "proven": "proven",
+        "mean": amount("mean"),
         "neutral": amount("risk-neutral"), "neutral_upper": amount("risk-neutral at most"),
     }  # fmt: skip
     titles = {key: title for key, title in titles.items() if any(row.get(key) is not None for row in rows)}

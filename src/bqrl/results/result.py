@@ -26,11 +26,12 @@ import bqrl
 from bqrl.checks import shown
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.results.folder import FORMAT, MANIFEST, NAME, VERSION, Folder
+from bqrl.study.tables import sheet_csv, unguarded
 
 RESULT = "result.json"
 # Types of columns in result.json: the Python types of their cells, and how a cell is read back from CSV.
 COLUMN_TYPES: dict[str, tuple[set[type], Callable[[str], Any]]] = {
-    "yes/no": ({bool}, "True".__eq__), "whole": ({int}, int), "number": ({int, float}, float), "text": ({str}, str),
+    "yes/no": ({bool}, "True".__eq__), "whole": ({int}, int), "number": ({int, float}, float), "text": ({str}, unguarded),
 }  # fmt: skip
 
 
@@ -111,12 +112,8 @@ def to_json(value: Any, indent: int | None = 2) -> str:
 
 
 def to_csv(table: Table) -> bytes:
-    """The table as CSV in UTF-8: keys as header, an empty field for None."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.rows)
-    return text.getvalue().encode()
+    """The table as CSV in UTF-8: keys as header, an empty field for None, and no formulas (see `sheet_csv`)."""
+    return sheet_csv([table.columns, *([row[key] for key in table.columns] for row in table.rows)])
 
 
 def saved(thing: Any) -> bytes:
@@ -215,8 +212,11 @@ def read(folder: str | Path) -> Result:
             raise ValueError(f"version {head['version']} is not {VERSION}")
         for name, table in head["tables"].items():
             parse = {column["key"]: COLUMN_TYPES[column["type"]][1] for column in table["columns"]}
-            lines = csv.DictReader(io.StringIO(files.pop(f"{name}.csv").decode(), newline=""))
-            rows = [{key: parse[key](text) if text else None for key, text in line.items()} for line in lines]
+            _, *lines = csv.reader(io.StringIO(files.pop(f"{name}.csv").decode(), newline=""))
+            rows = [
+                {key: parse[key](text) if text else None for key, text in zip(parse, line, strict=True)}
+                for line in lines
+            ]
             tables[name] = Table(
                 rows, titles={column["key"]: column["title"] for column in table["columns"]}, caption=table["caption"]
             )

@@ -120,13 +120,21 @@ def policy_view(policy: Policy) -> Any | None:
     played = _played(policy, states)
     if played is None:
         return None
-    note = f"What is played while nothing has been earned; {states.size} of {policy.S} states, by number."
-    if isinstance(policy, StochasticPolicy):
-        note = f"The most probable actions; {states.size} of {policy.S} states, by number. Faint: other actions are drawn too."
+    shown = policy.policies[int(policy.weights.argmax())] if isinstance(policy, MixturePolicy) else policy
+    note, title = f"{states.size} of {policy.S} states, by number.", "What the policy does"
+    if isinstance(shown, StochasticPolicy):
+        title, note = "The most probable actions", f"{note} Faint: other actions are drawn, too."
+    elif not isinstance(shown, MarkovPolicy):
+        title += " while nothing has been earned"
+        note = (
+            f"Later the action also depends on what was earned so far: policy.table(mdp) is the rule to follow. {note}"
+        )
     if isinstance(policy, MixturePolicy):
         note = f"The most likely of {len(policy.policies)} policies, drawn with probability {policy.weights.max():.3g}. {note}"
     names = [str(s) for s in states.tolist()]
-    return policy_chart({0.0: played}, names, [str(a) for a in range(played.shape[2])], note=note, visits=False)
+    return policy_chart(
+        {0.0: played}, names, [str(a) for a in range(played.shape[2])], title=title, note=note, visits=False
+    )
 
 
 def _played(policy: Policy, states: IntArray) -> FloatArray | None:
@@ -178,7 +186,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     }),
     Policy: (policy_view, lambda policy: {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"}),
     Plan: (plan_view, lambda plan: {
-        "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "certain": plan.certain,
+        "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "proven": plan.certain,
         "mean": plan.mean, "policy": plan.policy.kind,
         "meaning": " ".join([level_facts(plan, Words.of(plan))["meaning"], *map(sentence, plan.notes)]),
     }),

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import is_one_line, shown
-from bqrl.display import counted, plural
+from bqrl.display import counted
 from bqrl.display import number as number
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
-from bqrl.planners.plan import GAP_TOL, equal_values
+from bqrl.planners.plan import GAP_TOL, equal_values, fragility
 from bqrl.results.result import Table
 from bqrl.study.scores import PROVEN, Experiment
 
@@ -45,7 +45,6 @@ class Words:
                 raise ArgumentError(f"{option} {rule}, got {shown(text)}; remove them", name=option, value=text)
 
     count = staticmethod(counted)  # "1 state", "3 states"
-    plural = staticmethod(plural)
 
     @classmethod
     def of(cls, model: Any) -> Words:
@@ -153,7 +152,7 @@ def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = None) -> str:
-    """One sentence on one level of a plan: what the policy gives, and what any policy could give.
+    """One sentence on one level of a plan: what the policy gives, and what any policy could give; a second if it is fragile.
 
     `level` is the plan's `summary()` with `law_exact`, `risk_neutral` (value and upper, or None) and `randomized_upper`;
     `law` is the plan's law, which tells the size of rounding errors where value and mean are near 0.
@@ -189,7 +188,8 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
     if neutral:
         least = "" if _equal(neutral["upper"], neutral["value"]) else "at least "
         parts.append(f"the risk-neutral policy gives {least}{other}{' there' if attitude == 'robust' else ''}")
-    return sentence("; ".join(parts))
+    said = sentence("; ".join(parts))
+    return f"{said} Fragile: {fragility(level['margin']['below'])}." if level["fragile"] else said
 
 
 def order_of(experiment: Experiment, measure: str | None = None, words: Words = PLAIN) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,10 @@ from bqrl.study.tune import Tuned
 
 KINDS = {"capped": "gap", "exact": "gap", "expected": "regret"}
 Sheet = list[list[Any]]  # a header and rows
+FORMULA = re.compile(
+    r"'*[=+@\t\r-]"
+)  # the beginning of texts that spreadsheets run, and of those that would be read back as such
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def study_tables(study: Study) -> dict[str, bytes]:
@@ -86,11 +90,31 @@ def _stem(study: Study, tau: float) -> str:
 
 def _csv(study: Study, sheet: Sheet) -> bytes:
     """CSV of a table; a quick run is marked in every row."""
-    text = io.StringIO()
     if study.spec.quick:
         sheet = [[*row, 1 if i else "quick"] for i, row in enumerate(sheet)]
-    csv.writer(text, lineterminator="\n").writerows(sheet)
+    return sheet_csv(sheet)
+
+
+def sheet_csv(sheet: Iterable[Sequence[Any]]) -> bytes:
+    r"""A table for people as CSV in UTF-8. A text that a spreadsheet would take for a formula begins with an apostrophe.
+
+    >>> sheet_csv([["state", "value"], ["=1+1", -2.5], ["-3", None]])
+    b"state,value\n'=1+1,-2.5\n-3,\n"
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([_guarded(cell) for cell in row] for row in sheet)
     return text.getvalue().encode()
+
+
+def _guarded(cell: Any) -> Any:
+    """The cell, with a further apostrophe if it is a formula; numbers are none."""
+    formula = isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell)
+    return f"'{cell}" if formula else cell
+
+
+def unguarded(cell: str) -> str:
+    """What `sheet_csv` was given, from what it wrote."""
+    return cell[1:] if cell[:1] == "'" and FORMULA.match(cell) else cell
 
 
 def _curves(experiment: Experiment, measure: str) -> Sheet:

@@ -9,7 +9,7 @@ from hypothesis import given
 from mdp_strategies import assert_same, assert_same_noise, dense_models, listed_models, step_models
 
 from bqrl import MDP, from_step, load, save
-from bqrl.errors import ArgumentError, FileFormatError, ModelWarning
+from bqrl.errors import ArgumentError, FileFormatError, ModelError, ModelWarning
 
 HEADER = "idstatefrom,idaction,idstateto,probability,reward"
 DOMAINS = Path(__file__).parents[3].parent / "shared" / "domains"
@@ -521,3 +521,23 @@ def test_a_transition_matrix_is_not_taken_for_a_bad_header(tmp_path, text):
         FileFormatError, match=r"line 1: expected one line per outcome, got a transition matrix; pass one"
     ):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("typo", "remedy"),
+    [
+        ("Schlect", "; did you mean 'Schlecht'? if not, give it an action"),
+        ("schlecht", "; did you mean 'Schlecht'? if not, give it an action"),
+        ("Ende", "; give it one (a loop will do)"),
+        ("Gut 2", "; give it one (a loop will do)"),  # numbered states are no misspellings of each other
+    ],
+)
+def test_a_misspelt_state_gets_its_line_and_not_the_advice_to_make_it_a_state(tmp_path, typo, remedy):
+    """Once a misspelt successor got "give it one (a loop will do)", which makes the typo a state of the model."""
+    lines = ["state,action,next_state,probability,reward", "Gut 1,warten,Schlecht,1,5", f"Schlecht,warten,{typo},1,0"]
+    (tmp_path / "m.csv").write_text("\n".join(lines))
+    with pytest.raises(ModelError) as caught:
+        load(tmp_path / "m.csv", horizon=4)
+    message = f"m.csv: line 3: state {typo}, reachable at stage 3, must have an action, got none{remedy}"
+    assert str(caught.value).endswith(message)
+    assert caught.value.line == 3
