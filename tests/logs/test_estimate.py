@@ -79,7 +79,7 @@ def test_the_sentence_names_what_it_rests_on():
         "only on the stage, state and action; every episode starts in state 's'; rewards lie between 0 and 1."
     )
     assert "99 % of episodes" not in plan.notes[0]
-    assert "in 85 % of episodes" in fit(coin(5000, 5000), reward_range=(0, 1)).solve(0.15).notes[0]
+    assert "in 17 of 20 episodes" in fit(coin(5000, 5000), reward_range=(0, 1)).solve(0.15).notes[0]
     nothing = fit(coin(5, 5) | {"reward": [1.0] * 5}, reward_by="state-action", horizon=2).solve(0.1)
     assert nothing.value == -np.inf
     remedy = "declare reward_range (--reward-range), which bounds unseen outcomes."
@@ -283,11 +283,17 @@ def test_promises_hold_with_the_smallest_balls_that_contain_the_truth():
 
 def test_a_confidence_below_one_is_not_called_certain():
     estimate = fit(coin(200, 200), 0.9999999, reward_range=(0, 1))
-    assert estimate.solve(0.7).notes[0].startswith("With 99.99999 % confidence, in 30 % of episodes")
+    assert estimate.solve(0.7).notes[0].startswith("With 99.99999 % confidence, in 3 of 10 episodes")
     assert "confidence=0.9999999" in repr(estimate)
-    assert (
-        fit(coin(200, 200), 0.29, reward_range=(0, 1)).solve(0.5).notes[0].startswith("With 29 % confidence, in 1 of 2")
-    )
+    for confidence, tau, words in (
+        (0.29, 0.5, "With 29 % confidence, in half of all episodes you get"),
+        (1.0 - 2.0**-53, 0.999999, "With more than 99.9999 % confidence, in 0.0001 % of episodes you get"),
+        (1.0 - 1e-13, 0.5, "With 99.99999999999 % confidence, in half"),
+    ):
+        estimate = fit(coin(200, 200), confidence, reward_range=(0, 1))
+        assert estimate.solve(tau).notes[0].startswith(words)
+    known = fit(coin(200, 200), known=[("s", "a", "(end)", 1.0, 1.0)], reward_range=(0, 1))
+    assert ", in all but 1e-11 % of episodes you get at least 1," in known.solve(1e-13).notes[0]
 
 
 def test_the_reason_names_rewards_that_never_repeat():

@@ -95,7 +95,8 @@ def test_the_decision_table_is_that_of_the_robust_policy_in_the_states_of_the_lo
     """The state "(end)" of the model, in which nothing is decided, is left out."""
     log = {"episode": range(400), "state": ["on"] * 400, "action": ["stop", "go"] * 200, "reward": [2.0, 1.0] * 200}
     more = {"episode": range(1, 400, 2), "state": ["on"] * 200, "action": ["go"] * 200, "reward": [1.0] * 200}
-    estimate = fit({key: [*log[key], *more[key]] for key in log}, reward_range=(0, 2))
+    stages = {"stage": [0] * 400 + [1] * 200}
+    estimate = fit({key: [*log[key], *more[key]] for key in log} | stages, reward_range=(0, 2))
     plan = estimate.solve(0.3)
     result = fit_result(estimate, plan, Words(title="x"), {})
     rows = plan.policy.table(estimate.mdp)

@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from bqrl.checks import short, whole, wrong
-from bqrl.display import Charted, counted, number, views
+from bqrl.display import Charted, counted, number, percent, runs, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
 from bqrl.logs.archive import StoredEstimate, fields, stored
@@ -146,8 +146,8 @@ class Estimate(StoredEstimate, Charted):
         --------
         >>> import bqrl
         >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
-        >>> bqrl.fit(log, reward_range=(0, 1)).solve(tau=0.5).notes[0][:60]
-        'With 95 % confidence, in 1 of 2 episodes you get at least 1,'
+        >>> bqrl.fit(log, reward_range=(0, 1)).solve(tau=0.5).notes[0][:65]
+        'With 95 % confidence, in half of all episodes you get at least 1,'
         """
         tau, beta = check_levels(tau, beta)
         if options:
@@ -221,19 +221,16 @@ class Estimate(StoredEstimate, Charted):
             remedy = "; declare reward_range (--reward-range), which bounds unseen outcomes" if self._has_misses else ""
             if self.start_error() >= tau:
                 remedy = "; declare start (--start), as the law of the first state is not known well enough"
-            return f"No promise is possible at level {tau:g} with these {self.episodes} episodes{remedy}."
+            return f"No promise is possible at level {short(tau)} with these {self.episodes} episodes{remedy}."
         promised = number(value, direction=-1)
         least = f"{promised} {self.mdp.units or ''}".rstrip() if amount is None else amount(promised)
         if beta > 0.0:
             what = f"the {objective_name(tau, beta)} of the return is at least {least}"
         else:
-            of = 1.0 / tau
-            simple = abs(of - round(of)) < 1e-9 and of <= 100
-            share = f"{round(of) - 1} of {round(of)}" if simple else f"{_percent(1.0 - tau)} of"
-            what = f"in {share} episodes you get at least {least}"
+            what = f"in {runs(tau, 'episodes')} you get at least {least}"
         worded = {text.format("stage"): text.format(stage) for text in (BY_STAGE, POOLED)}
         assumed = "; ".join(worded.get(text, text) for text in self.assumptions)
-        return f"With {_percent(self.confidence)} confidence, {what}, assuming that {assumed}."
+        return f"With {percent(self.confidence)} confidence, {what}, assuming that {assumed}."
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
 
@@ -461,8 +458,3 @@ class Estimate(StoredEstimate, Charted):
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
         """The estimate that the arrays of a saved estimate describe."""
         return cls(**fields(arrays))
-
-
-def _percent(share: float) -> str:
-    """A share in percent, with all digits that matter: 0.9999999 is not 100 %."""
-    return f"{short(float(f'{100.0 * share:.12g}'))} %"
