@@ -58,8 +58,12 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
         seen=seen.reshape(shape), known=known.reshape(shape), free=False, rows=max(1, rows), delta=delta,
     )  # fmt: skip
     lowest = sum(float(model.stage(h).reward.min()) * model.discount**h for h in range(model.H))
+    uncounted = np.bincount(row // model.A, minlength=shape[0] * model.S).reshape(shape[:2]) - tries.reshape(shape).sum(
+        axis=2
+    )
     return Empirical(
-        mdp=model.with_probability(p), balls=balls, tries=tries.reshape(shape), floor=lowest, lowest=lowest,
+        mdp=model.with_probability(p), balls=balls, tries=tries.reshape(shape), uncounted=uncounted, floor=lowest,
+        lowest=lowest,
     )  # fmt: skip
 
 
