@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context
+from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
@@ -64,6 +65,25 @@ def number(x: float | None, digits: int = 6, direction: int = 0) -> str:
         return f"{x + 0.0:.{digits}g}".replace("inf", "∞")
     text = f"{x:,.{max(0, digits - 1 - math.floor(math.log10(abs(x))))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, such as "12.3 %"; only 1 is shown as 100 %.
+
+    >>> percent(0.123), percent(0.9999999), percent(1.0 - 1e-16), percent(1.0)
+    ('12.3 %', '99.99999 %', 'more than 99.9999 %', '100 %')
+    """
+    texts = (number(100.0 * share), number(100.0 * share, 15), "more than 99.9999")
+    return f"{next(text for text in texts if text != '100' or share >= 1.0)} %"
+
+
+def runs(tau: float, noun: str = "runs") -> str:
+    """The share 1 - tau of runs in words, such as "9 of 10 runs" or "all but 1e-10 % of runs"; learners play episodes."""
+    ratio = Fraction(1.0 - tau).limit_denominator(100)
+    if 0 < ratio < 1 and abs(ratio - (1.0 - tau)) < 1e-12:  # easier to imagine than a percentage
+        return f"half of all {noun}" if ratio == 0.5 else f"{ratio.numerator} of {ratio.denominator} {noun}"
+    share = number(100.0 * (1.0 - tau))
+    return f"all but {number(100.0 * tau)} % of {noun}" if share == "100" else f"{share} % of {noun}"
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> Any:

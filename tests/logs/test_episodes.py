@@ -12,12 +12,24 @@ def ordered(horizon=None, ends=None, **columns):
 
 
 def test_stages_come_from_the_order_or_the_column():
-    by_order = ordered(episode=[7, 3, 7, 3], state=list("abcd"))
+    by_order = ordered(episode=[7, 7, 3, 3], state=list("acbd"))
     by_column = ordered(episode=[7, 3, 7, 3], stage=[2, 2, 1, 1], state=list("cdab"))
     for log in (by_order, by_column):
         assert log.stage.tolist() == [0, 1, 0, 1]
         assert [log.states[s] for s in log.state] == ["b", "d", "a", "c"]  # episode 3 comes first
         assert log.next_state.tolist() == [log.states.index("d"), UNKNOWN, log.states.index("c"), UNKNOWN]
+
+
+def test_ids_that_two_logs_share_do_not_join_their_episodes():
+    """Two logs with the ids 0 to 199 became 200 episodes of two steps, and the promise was wrong."""
+    ids, steps = [*range(200), *range(200)], {"state": ["a"] * 400}
+    words = "row 200, column 'episode': expected the rows of an episode together, got episode '0' again after another one; give"
+    with pytest.raises(FileFormatError, match=words):
+        ordered(episode=ids, **steps)
+    with pytest.raises(FileFormatError, match=r"row 2.*got episode '7' again"):
+        ordered(episode=[7, 3, 7, 3], state=list("abcd"))
+    assert ordered(episode=ids, stage=[0] * 200 + [1] * 200, **steps).T == 200
+    assert ordered(episode=range(400), **steps).T == 400
 
 
 def test_shorter_episodes_end_or_were_cut_off():

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from log_oracle import exact_law, log_of, random_problem, tightened
 from logged_problems import coin, simulated, study
 
 import bqrl
+from bqrl.laws.law import Law
 from bqrl.logs.fit import fit
 
 
@@ -83,7 +85,7 @@ def test_the_sentence_names_what_it_rests_on():
         "0 and 1",
     )
     assert [fact for fact in facts if fact not in plan.notes[0]] == []
-    assert "in 85 % of episodes" in fit(coin(5000, 5000), reward_range=(0, 1)).solve(0.15).notes[0]
+    assert "in 17 of 20 episodes" in fit(coin(5000, 5000), reward_range=(0, 1)).solve(0.15).notes[0]
     nothing = fit(coin(5, 5) | {"reward": [1.0] * 5}, reward_by="state-action", horizon=2).solve(0.1)
     assert nothing.value == -np.inf
     assert nothing.notes[0].startswith(
@@ -254,8 +256,125 @@ def test_the_interval_of_the_logging_policy_allows_for_episodes_that_were_cut_of
     assert estimate.returns.size < estimate.episodes
     true = -7.0  # P(length >= 7) = 0.7^6 = 0.118, P(length = 8) = 0.082
     found = estimate.logged(0.1)
-    assert found["lower"] <= true < found["value"]
-    assert found["upper"] >= found["value"]
+    assert found["lower"] <= true <= found["upper"]
+
+
+def test_the_logging_policy_has_no_estimate_where_it_depends_on_episodes_that_were_cut_off():
+    """Only those who live on are followed to the end: their quantile was shown, far above that of all episodes."""
+    rng, rows, returns = np.random.default_rng(1), [], []
+    for episode in range(300):
+        length, cut = min(int(rng.geometric(0.3)), 8), 8 if rng.random() < 0.6 else int(rng.integers(1, 8))
+        returns.append(length)
+        end = "terminal" if length <= cut else "truncated"
+        rows += [(episode, end if h == min(length, cut) - 1 else "") for h in range(min(length, cut))]
+    log = dict(zip(("episode", "end"), zip(*rows, strict=True), strict=True))
+    log |= {"state": ["on"] * len(rows), "action": ["go"] * len(rows), "reward": [1.0] * len(rows)}
+    estimate = fit(log, horizon=8, stationary=True, reward_range=(0, 1))
+    cut = estimate.episodes - estimate.returns.size
+    assert cut > 0
+    for tau in (0.05, 0.2, 0.5, 0.8):
+        found = estimate.logged(tau)
+        assert found["lower"] <= Law(returns, np.full(300, 1 / 300)).quantile(tau) <= found["upper"]
+        assert np.isnan(found["value"]) or found["value"] == Law(returns, np.full(300, 1 / 300)).quantile(tau)
+    assert np.isnan(estimate.logged(0.8)["value"])
+    assert estimate.logged(0.5)["value"] == 2.0  # whatever the returns of the others
+    assert np.isnan(estimate.logged(0.5, 0.1)["value"])
+
+
+def sale(n, good):
+    """To sell pays 1 for sure; to wait pays 3 in `good` of n episodes, and else 0."""
+    log = coin(n + 5, n + 5) | {
+        "action": ["sell"] * 5 + ["wait"] * n,
+        "reward": [1.0] * 5 + [3.0] * good + [0.0] * (n - good),
+    }
+    support = [("s", "sell", "(end)", 1.0), ("s", "wait", "(end)", 0.0), ("s", "wait", "(end)", 3.0)]
+    return fit(log | {"next_state": ["(end)"] * (n + 5)}, support=support, reward_range=(0, 3))
+
+
+def test_a_promise_that_uses_no_data_says_so():
+    """It was presented like any other, although the declarations alone guarantee it."""
+    few, many = sale(20, 19), sale(2000, 1900)
+    said = "This promise uses no data: it is what the declared support and rewards alone guarantee."
+    assert few.solve(0.3).value == few.without_data(0.3) == 1.0
+    assert few.solve(0.3).notes[0].endswith(said)
+    assert few.reason(0.3).startswith("action 'wait' in state 's' was tried 20 times")
+    assert many.solve(0.3).value == 3.0 > many.without_data(0.3)
+    assert "no data" not in many.solve(0.3).notes[0]
+    assert many.reason(0.3) is None
+    for beta in (0.1, 0.3):
+        assert few.without_data(0.3, beta) == pytest.approx(1.0)
+        assert few.solve(0.3, beta).notes[0].endswith(said)
+
+
+def test_a_promise_may_use_the_first_states_alone():
+    rows = [(0, "a", 1.0)] * 60 + [(0, "b", 2.0)] * 540
+    log = {
+        "episode": range(600),
+        "state": [s for _, s, _ in rows],
+        "action": ["x"] * 600,
+        "reward": [r for *_, r in rows],
+    }
+    estimate = fit(log, reward_by="state-action", support=[("a", "x", "(end)"), ("b", "x", "(end)")])
+    assert estimate.solve(0.5).value == 2.0
+    assert "This promise uses no data but the first states: it is what" in estimate.solve(0.5).notes[0]
+
+
+def test_a_problem_that_is_known_exactly_has_a_useful_promise():
+    known = [("s", "a", "(end)", 0.5, 0.0), ("s", "a", "(end)", 0.5, 1.0)]
+    estimate = fit(coin(20, 10), reward_range=(0, 1), known=known)
+    assert estimate.solve(0.6).value == estimate.without_data(0.6) == 1.0
+    assert estimate.reason(0.6) is None
+    assert "This promise uses no data" in estimate.solve(0.6).notes[0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_promise_without_data_is_that_of_a_log_without_visits(seed):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng)
+    options = [{"reward_range": (-3, 3)}, {"support": "states", "reward_by": "state-action", "reward_range": (-3, 3)}]
+    declared = options[problem.deterministic and seed % 2]
+    estimate = fit(log_of(problem, 30, rng), horizon=problem.H, stationary=len(problem.rows) == 1, **declared)
+    blank = replace(estimate, balls=replace(estimate.balls, visits=np.zeros_like(estimate.balls.visits)), _memo={})
+    for tau in (0.3, 0.7):
+        assert estimate.without_data(tau) == blank.solve(tau).value <= estimate.solve(tau).value
+
+
+def mortality(rng, episodes, H=6):
+    """Patients die; a final row says so and has no successor. Others are lost to follow-up."""
+    chances = {"wait": (0.8, 0.1), "treat": (0.9, 0.05)}  # well to well, and to death
+    rows = []
+    for episode in range(episodes):
+        s, cut = "well", int(rng.integers(3, H + 1))
+        for h in range(H):
+            if s == "dead" or h >= cut:
+                rows += [(episode, h, s, "wait", 0.0)] * (s == "dead")
+                break
+            a = str(rng.choice(["wait", "treat"]))
+            stay, die = chances[a]
+            rows.append((episode, h, s, a, 1.0 if s == "well" else 0.0))
+            s = str(rng.choice(["well", "dead", "sick"], p=[stay, die, 1 - stay - die]))
+    names = ("episode", "stage", "state", "action", "reward")
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def test_a_state_that_is_never_left_is_named_as_the_cause():
+    """An action with 510 tries was blamed; the last row of every death had no successor."""
+    log = mortality(np.random.default_rng(0), 300)
+    options = {"horizon": 6, "stationary": True, "support": "states", "reward_by": "state-action"}
+    open_end = fit(log, ends="truncated", **options)
+    deaths = log["state"].count("dead")
+    cause = f"no successor is recorded for state 'dead' ({deaths} steps), so the worst is assumed to follow; give next_state"
+    assert open_end.solve(0.3).value == -np.inf
+    assert open_end.reason(0.3).startswith(cause)
+    assert open_end.solve(0.3).notes[1].startswith(cause)
+    assert open_end.uncounted.sum() == open_end.steps - open_end.counted
+    stays, ends = ([word if s == "dead" else "" for s in log["state"]] for word in ("dead", "terminal"))
+    for remedy in (
+        fit(log | {"next_state": stays}, ends="truncated", **options),
+        fit(log | {"end": ends}, **options),
+    ):
+        assert remedy.solve(0.3).value >= 1.0
+        assert not any("successor" in note for note in remedy.solve(0.3).notes)
 
 
 def broken_promises(seeds, share=1.0):
@@ -288,11 +407,17 @@ def test_promises_hold_with_the_smallest_balls_that_contain_the_truth():
 
 def test_a_confidence_below_one_is_not_called_certain():
     estimate = fit(coin(200, 200), 0.9999999, reward_range=(0, 1))
-    assert estimate.solve(0.7).notes[0].startswith("With 99.99999 % confidence, in 30 % of episodes")
+    assert estimate.solve(0.7).notes[0].startswith("With 99.99999 % confidence, in 3 of 10 episodes")
     assert "confidence=0.9999999" in repr(estimate)
-    assert (
-        fit(coin(200, 200), 0.29, reward_range=(0, 1)).solve(0.5).notes[0].startswith("With 29 % confidence, in 1 of 2")
-    )
+    for confidence, tau, words in (
+        (0.29, 0.5, "With 29 % confidence, in half of all episodes you get"),
+        (1.0 - 2.0**-53, 0.999999, "With more than 99.9999 % confidence, in 0.0001 % of episodes you get"),
+        (1.0 - 1e-13, 0.5, "With 99.99999999999 % confidence, in half"),
+    ):
+        estimate = fit(coin(200, 200), confidence, reward_range=(0, 1))
+        assert estimate.solve(tau).notes[0].startswith(words)
+    known = fit(coin(200, 200), known=[("s", "a", "(end)", 1.0, 1.0)], reward_range=(0, 1))
+    assert ", in all but 1e-11 % of episodes you get at least 1," in known.solve(1e-13).notes[0]
 
 
 def test_the_reason_names_rewards_that_never_repeat():

@@ -1,5 +1,7 @@
 """Logs of a known model, with shared noise and without."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from logged_problems import simulated
@@ -113,6 +115,47 @@ def test_a_reward_that_the_model_does_not_have_is_refused_also_where_the_next_st
         with pytest.raises(FileFormatError, match="expected the reward of an outcome of this row, got 7"):
             fit(log, stationary=stationary, model=model)
     assert fit(log | {"reward": [1.0, 2.0, 1.0, 2.0]}, model=model).counted == 2
+
+
+@pytest.mark.parametrize("rewards", [(0.0, 1e-12), (1e-12, 0.0), (2e9, 2e9 + 1.0), (2e9 + 1.0, 2e9), (-3e-13, 3e-13)])
+def test_the_outcome_of_a_step_is_the_one_with_the_nearest_reward(rewards):
+    """The first outcome within a tolerance was counted even where another one had exactly the logged reward."""
+    model = bqrl.MDP([(0, 0, 0, 0.5, rewards[0]), (0, 0, 0, 0.5, rewards[1])], horizon=1)
+    order = [rewards.index(r) for r in model.reward[0].tolist()]
+    log = {"episode": range(10), "state": [0] * 10, "action": [0] * 10, "next_state": [0] * 10}
+    estimate = fit(log | {"reward": [rewards[0]] * 9 + [rewards[1]]}, model=model)
+    assert estimate.mdp.probability[np.argsort(order)].tolist() == [0.9, 0.1]
+
+
+def test_a_rare_event_is_not_counted_as_the_common_one():
+    """Rewards 0 and 1e-12 tell the events apart: the promise was 10, and the truth -10."""
+    model = bqrl.from_step(
+        lambda s, a, e: (1, 0.0 if e == "good" else 1e-12) if s == 0 else (2, 10.0 if e == "good" else -10.0),
+        [0], {"good": 0.1, "bad": 0.9}, 2, 0,
+    )  # fmt: skip
+    log = {"episode": range(400), "state": [0] * 400, "action": [0] * 400, "next_state": [1] * 400}
+    rewards = np.where(np.random.default_rng(0).random(400) < 0.9, 1e-12, 0.0)
+    estimate = fit(log | {"reward": rewards}, model=model, ends="truncated")
+    assert estimate.solve(0.5).value == pytest.approx(-10.0)
+
+
+def test_a_reward_that_fits_two_outcomes_equally_is_refused():
+    log = {"episode": [0, 1], "state": [0, 0], "action": [0, 0], "next_state": [0, 0], "reward": [0.0, 0.0]}
+    model = bqrl.MDP([(0, 0, 0, 0.5, -(2.0**-50)), (0, 0, 0, 0.5, 2.0**-50)], horizon=1)
+    with pytest.raises(FileFormatError, match="tells the outcomes of the model apart, got 0, which fits two; correct"):
+        fit(log, model=model)
+
+
+def test_outcomes_that_differ_at_other_stages_only_are_not_pooled():
+    """Stationary rows whose outcomes pay the same at the first stage: its steps do not show which of them occurred."""
+    model = bqrl.MDP([(0, 0, 0, 0.5, 1.0), (0, 0, 0, 0.5, 2.0)], horizon=2)
+    pays = np.array([[1.0, 1.0], [1.0, 2.0]])
+    model = bqrl.MDP.from_table(replace(model._table(), reward=pays), 2, model.mu, 1.0)
+    steps = {"episode": [0, 0, 1, 1], "state": [0] * 4, "action": [0] * 4, "next_state": [0] * 4}
+    log = steps | {"reward": [1.0, 2.0, 1.0, 1.0]}
+    with pytest.raises(FileFormatError, match=r"which fits two; correct it or pass model.staged\(\)"):
+        fit(log, model=model)
+    assert fit(log, model=model.staged()).counts.tolist() == [[[2]], [[2]]]
 
 
 def test_a_named_next_state_counts_where_a_column_marks_the_end():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.errors import FileFormatError, ModelWarning
+from bqrl.errors import FileFormatError, ModelWarning, SizeError
+from bqrl.logs import read
 from bqrl.logs.read import read_columns
 
 HEADER = "episode,stage,state,action,reward,next_state\n"
@@ -369,3 +370,40 @@ def test_episodes_of_several_runs_are_not_joined():
     ):
         read_columns(log)
     assert read_columns(log, {"episode": "run"}).headers["episode"] == "run"
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz"])
+def test_a_log_that_is_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch, name):
+    """A small .csv.gz of 2.5 GB once filled the memory."""
+    path, opener = tmp_path / name, gzip.open if name.endswith("gz") else open
+    with opener(path, "wb") as file:
+        file.write(b"no log at all" + b" " * 100_000)
+    monkeypatch.setenv("BQRL_MAX_FILE_BYTES", "100000")
+    words = f"{name}: a log must have at most 100000 bytes, unpacked, got more; drop columns that are not needed, fit its first"
+    with pytest.raises(SizeError, match=words) as caught:
+        read_columns(path)
+    assert (caught.value.limit, caught.value.name) == (100_000, "BQRL_MAX_FILE_BYTES")
+    monkeypatch.setenv("BQRL_MAX_FILE_BYTES", "100013")
+    with pytest.raises(FileFormatError, match="expected a column episode"):
+        read_columns(path)
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet", "frame", "dict"])
+def test_a_log_with_too_many_rows_is_refused(tmp_path, monkeypatch, form):
+    polars = pytest.importorskip("polars")
+    columns = {"episode": [*range(1000)], "state": ["a"] * 1000, "action": ["x"] * 1000, "reward": [1.0] * 1000}
+    log, path = polars.DataFrame(columns), tmp_path / f"log.{form}"
+    if form == "parquet":
+        log.write_parquet(path)
+        monkeypatch.setattr(polars, "read_parquet", None)  # the rows are counted before they are read
+    elif form.startswith("csv"):
+        with (gzip.open if form.endswith("gz") else open)(path, "wt") as file:
+            file.write(log.write_csv())
+    given = {"frame": log, "dict": columns}.get(form, path)
+    monkeypatch.setattr(read, "MAX_ROWS", 999)
+    monkeypatch.setenv("BQRL_MAX_FILE_BYTES", str(64 * 999 + 63))
+    with pytest.raises(SizeError, match="a log must have at most 999 rows, got more; fit its first episodes only, or"):
+        read_columns(given)
+    monkeypatch.setenv("BQRL_MAX_FILE_BYTES", str(64 * 1000))
+    if form != "parquet":
+        assert read_columns(given).reward.size == 1000

@@ -91,11 +91,50 @@ def test_with_a_buffer_the_logging_policy_has_no_interval_and_none_is_claimed():
     assert "estimate with an interval" not in said
 
 
+def test_the_view_of_a_cvar_says_that_its_rows_are_those_of_a_quantile():
+    """The lowest target that is not promised is one of the quantile, and was shown as one of the CVaR."""
+    estimate = fit(coin(400, 300), reward_range=(0, 1))
+    captions = [
+        fit_result(estimate, estimate.solve(0.3, beta), Words(title="x"), {}, draw=False).tables["limits"].caption
+        for beta in (0.0, 0.3)
+    ]
+    assert captions[0].endswith("a return below 1, the lowest that is not promised.")
+    assert captions[1].endswith("the lowest that is not promised for the 0.3-quantile, a bound on the CVaR at 0.3.")
+
+
+def test_the_logging_policy_without_an_estimate_is_shown_as_such():
+    ends = ["terminal"] * 60 + ["truncated"] * 40
+    log = coin(100, 70) | {"end": ends}
+    estimate = fit(log, reward_range=(0, 1), horizon=2)
+    for beta, bounds in ((0.0, (-np.inf, 1.0)), (0.2, (None, None))):
+        first = fit_document(estimate, estimate.solve(0.2, beta))["policies"][0]
+        assert (first["value"], first["lower"], first["upper"]) == (None, *bounds)
+        assert first["meaning"] == "no estimate: episodes were cut off"
+    assert estimate.assumptions[1:3] == (
+        "whether an episode was cut off does not depend on an unrecorded next state",
+        "episodes marked as ended are complete, and none is longer than 2 steps",
+    )
+
+
+def test_a_promise_without_data_is_no_useful_one():
+    support = [("s", "a", "(end)", 1.0), ("s", "a", "(end)", 0.5)]
+    log = coin(8, 8) | {"next_state": ["(end)"] * 8}
+    estimate = fit(log, reward_range=(0, 1), support=support)
+    result = fit_result(estimate, estimate.solve(0.3), Words(title="x"), {}, draw=False)
+    assert result.details["without_data"] == estimate.solve(0.3).value == 0.5
+    assert result.details["useful"] is False
+    assert "This promise uses no data: it is what the declared support and rewards alone" in result.sentences[0]
+    assert result.sentences[1].startswith(
+        "Why the data add nothing to the promise: action 'a' in state 's' was tried 8"
+    )
+
+
 def test_the_decision_table_is_that_of_the_robust_policy_in_the_states_of_the_log():
     """The state "(end)" of the model, in which nothing is decided, is left out."""
     log = {"episode": range(400), "state": ["on"] * 400, "action": ["stop", "go"] * 200, "reward": [2.0, 1.0] * 200}
     more = {"episode": range(1, 400, 2), "state": ["on"] * 200, "action": ["go"] * 200, "reward": [1.0] * 200}
-    estimate = fit({key: [*log[key], *more[key]] for key in log}, reward_range=(0, 2))
+    stages = {"stage": [0] * 400 + [1] * 200}
+    estimate = fit({key: [*log[key], *more[key]] for key in log} | stages, reward_range=(0, 2))
     plan = estimate.solve(0.3)
     result = fit_result(estimate, plan, Words(title="x"), {})
     rows = plan.policy.table(estimate.mdp)

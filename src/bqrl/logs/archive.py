@@ -30,6 +30,7 @@ class StoredEstimate:
     episodes: int
     steps: int
     tries: IntArray
+    uncounted: IntArray
     start_atoms: int
     floor: float
     lowest: float
@@ -42,7 +43,7 @@ def stored(estimate: StoredEstimate) -> dict[str, Any]:
     found = {
         "bqrl_estimate": np.array(FORMAT), **{name: model[name] for name in STORED}, "visits": balls.visits,
         "outcomes": balls.outcomes, "seen": balls.seen, "most": balls.most, "exact": balls.known,
-        "tries": estimate.tries, "returns": estimate.returns,
+        "tries": estimate.tries, "uncounted": estimate.uncounted, "returns": estimate.returns,
         "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
         "whole": np.array(
             [balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.tries.sum(), estimate.start_atoms]
@@ -74,6 +75,14 @@ def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
         rule = f"have one entry of at least 0 per row, shape {mdp.known.shape}"
         require(valid, name, rule, f"{found.shape} of {found.dtype}")
     known, tries = per_row.pop("exact"), per_row.pop("tries")
+    uncounted = np.asarray(arrays["uncounted"])
+    valid = uncounted.shape == known.shape[:2] and uncounted.dtype.kind in "iu" and not np.any(uncounted < 0)
+    require(
+        valid,
+        "uncounted",
+        f"have one count per state, shape {known.shape[:2]}",
+        f"{uncounted.shape} of {uncounted.dtype}",
+    )
     rows, free, episodes, steps, _, atoms = (int(x) for x in arrays["whole"].tolist())
     delta, confidence, floor, lowest = (float(x) for x in arrays["numbers"].tolist())
     returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
@@ -87,6 +96,6 @@ def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "mdp": mdp, "balls": Balls(known=known, **per_row, free=bool(free), rows=rows, delta=delta), "confidence": confidence,
         "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "episodes": episodes,
-        "steps": steps, "tries": tries, "start_atoms": atoms, "floor": floor, "lowest": lowest,
+        "steps": steps, "tries": tries, "uncounted": uncounted, "start_atoms": atoms, "floor": floor, "lowest": lowest,
         "added": tuple(added.tolist()),
     }  # fmt: skip

@@ -30,6 +30,7 @@ class Empirical:
     mdp: MDP
     balls: Balls
     tries: IntArray  # (K, S, A)  steps of the log that count towards each row
+    uncounted: IntArray  # (K, S)  steps of the log that count towards no row
     floor: float  # the lowest possible return; -inf if a miss is modelled by a return below all others
     lowest: float  # the lowest return that is not a miss
 
@@ -81,6 +82,7 @@ class _Listed:
             raise log.error(0, "expected the successor of a step, got none; add the column next_state", "next_state")
         k = 0 if self.pooled else log.stage
         self.row_of_step = row = (k * self.S + log.state) * self.A + log.action
+        self.uncounted = np.bincount(row[~self.counts] // self.A, minlength=self.K * self.S)
         self.after = np.where(final & (not self.pooled), UNKNOWN, successor)  # what a step says about its successor
         self._check_range()
         if self.by_row:
@@ -326,7 +328,7 @@ class _Listed:
         worth = float(np.sum(discount ** np.arange(self.H)))
         size = float(np.abs(r[r > miss]).max()) if np.any(r > miss) else 0.0
         return Empirical(
-            mdp=mdp, balls=balls, tries=visits, lowest=-worth * size,
+            mdp=mdp, balls=balls, tries=visits, uncounted=self.uncounted.reshape(self.K, self.S), lowest=-worth * size,
             floor=-math.inf if self.range is None else self.range[0] + (worth - 1.0) * self.floor,
         )  # fmt: skip
 

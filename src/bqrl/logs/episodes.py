@@ -88,6 +88,8 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     if "stage" in codes:
         stages = _stage_numbers(columns)
         order = np.lexsort((stages, codes["episode"].code))
+    else:
+        _check_together(columns)
     episode = codes["episode"].code[order]
     first = np.r_[True, episode[1:] != episode[:-1]]
     last = np.r_[first[1:], True]
@@ -120,6 +122,18 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
         truncated=truncated, event=None if event is None else Codes(code=event.code[order], labels=event.labels),
         states=tuple(codes["state"].labels), actions=tuple(codes["action"].labels), absorbing=absorbing,
     )  # fmt: skip
+
+
+def _check_together(columns: Columns) -> None:
+    """Raise FileFormatError if the rows of an episode are not together, which without stages may be two episodes."""
+    codes = columns.codes["episode"]
+    begins = np.flatnonzero(np.r_[True, np.diff(codes.code) != 0])
+    again = np.setdiff1d(np.arange(begins.size), np.unique(codes.code[begins], return_index=True)[1])
+    if again.size:
+        row = begins[again[0]]
+        got = f"episode {shown(codes.labels[codes.code[row]])} again after another one"
+        remedy = "give each episode an id of its own, or add a column stage"
+        raise columns.error(row, f"expected the rows of an episode together, got {got}; {remedy}", "episode")
 
 
 def _stage_numbers(columns: Columns) -> IntArray:

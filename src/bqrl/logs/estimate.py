@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from bqrl.checks import short, whole, wrong
-from bqrl.display import Charted, counted, number, views
+from bqrl.display import Charted, counted, number, percent, runs, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
 from bqrl.logs.archive import StoredEstimate, fields, stored
@@ -35,6 +35,7 @@ from bqrl.planners.solve import solve
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
 POOLED = "their law is the same in every {}"
 MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
+NO_DATA = "uses no data{}: it is what the declared support and rewards alone guarantee"
 LOWERS = (
     "the promise is higher without it",
     "it allows more outcomes than the log shows, and radii grow with their number",
@@ -66,6 +67,8 @@ class Estimate(StoredEstimate, Charted):
         Episodes and steps of the log.
     tries : ndarray of shape (1 or H, S, A)
         Steps of the log that count towards each row: a step without a known successor does not.
+    uncounted : ndarray of shape (1 or H, S)
+        Steps of the log in each state that count towards no row.
     start_atoms : int
         Number of first states if their law is estimated; 0 if it is known.
     floor, lowest : float
@@ -146,46 +149,75 @@ class Estimate(StoredEstimate, Charted):
         --------
         >>> import bqrl
         >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
-        >>> bqrl.fit(log, reward_range=(0, 1)).solve(tau=0.5).notes[0][:60]
-        'With 95 % confidence, in 1 of 2 episodes you get at least 1,'
+        >>> bqrl.fit(log, reward_range=(0, 1)).solve(tau=0.5).notes[0][:65]
+        'With 95 % confidence, in half of all episodes you get at least 1,'
         """
         tau, beta = check_levels(tau, beta)
-        if options:
-            return self._solved(tau, beta, 1, options)
-        if (tau, beta) not in self._memo:
-            self._memo[tau, beta] = self._solved(tau, beta, 1, options)
+        if options or (tau, beta) not in self._memo:
+            plan = self._solved(tau, beta, *self._ball(1), self.start_error(), options)
+            said = (self.sentence(tau, beta, plan.value), *self._never_left(), *plan.notes)
+            plan = replace(plan, notes=said)
+            if options:
+                return plan
+            self._memo[tau, beta] = plan
         return cast(Plan, self._memo[tau, beta])
 
     def plug_in(self, tau: float, beta: float = 0.0, **options: Any) -> Plan:
         """The plan that treats the empirical model as the true one; its value is not a promise."""
         return solve(self.mdp, tau, beta, **options)
 
-    def _solved(self, tau: float, beta: float, more: int, options: dict[str, Any]) -> Plan:
-        """The robust plan after `more` times as many episodes with the same frequencies."""
+    def without_data(self, tau: float, beta: float = 0.0) -> float:
+        """What the declarations guarantee whatever the frequencies of the log: the promise if every radius were 2.
+
+        Only rows that are declared known keep their radius 0. A promise that is not higher uses no data.
+
+        Parameters
+        ----------
+        tau, beta : float
+            Level in (0, 1) and buffer.
+
+        Returns
+        -------
+        float
+            -inf if nothing is guaranteed.
+        """
+        tau, beta = check_levels(tau, beta)
+        if ("without data", tau, beta) not in self._memo:
+            radius = np.broadcast_to(np.where(self.balls.known, 0.0, 2.0), (self.mdp.H, self.mdp.S, self.mdp.A))
+            plan = self._solved(tau, beta, radius, None, self.start_error(), {})
+            self._memo["without data", tau, beta] = plan.value
+        return cast(float, self._memo["without data", tau, beta])
+
+    def _uses_no_data(self, tau: float, beta: float, value: float) -> bool:
+        """Whether a promise is not higher than the one without data."""
+        least = self.without_data(tau, beta)
+        return value <= least + 1e-9 * max(1.0, abs(least)) if math.isfinite(least) else value == least
+
+    def _solved(
+        self, tau: float, beta: float, radius: FloatArray, missing: FloatArray | None, error: float,
+        options: dict[str, Any],
+    ) -> Plan:  # fmt: skip
+        """The robust plan for balls of these radii, unseen masses and error of the first state, without the sentence."""
         if beta > 0.0 and self._has_misses:
             rule = "be given to fit for a buffered quantile, because an unseen outcome has no lowest reward otherwise"
             raise wrong("reward_range", None, rule, "none")
-        error = self.start_error(more)
         level = tau - error
         if level <= (LEVEL_SLACK if beta > 0.0 else 0.0):
             plan = self.plug_in(tau, beta, **options)
             value, notes = -math.inf, plan.notes
         else:
             inner = min(beta, level)
-            radius, missing = self._ball(more)
             plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", missing=missing, **options)
             value, notes = plan.value, plan.notes[1:] if radius.any() else plan.notes  # the sentence replaces the first
             if beta > inner:  # levels below the start error contribute the lowest return
                 value = (inner * value + (beta - inner) * self._worst_return()) / beta
             if self._has_misses and value < self.lowest - 1e-9 * abs(self.lowest):
                 value = -math.inf
-        sentence = self.sentence(tau, beta, value)
         law = plan.law
         nominal = law.quantile(tau) if beta == 0.0 else law.buffered_quantile(tau, beta)
         details = plan.details | {"confidence": self.confidence, "assumptions": self.assumptions, "start_error": error}
         return replace(
-            plan, tau=tau, beta=beta, value=value, nominal=nominal, attitude="robust",
-            notes=(sentence, *notes), details=details,
+            plan, tau=tau, beta=beta, value=value, nominal=nominal, attitude="robust", notes=notes, details=details,
         )  # fmt: skip
 
     def _ball(self, more: int) -> tuple[FloatArray, FloatArray | None]:
@@ -221,19 +253,19 @@ class Estimate(StoredEstimate, Charted):
             remedy = "; declare reward_range, which bounds unseen outcomes" if self._has_misses else ""
             if self.start_error() >= tau:
                 remedy = "; declare start, as the law of the first state is not known well enough"
-            return f"No promise is possible at level {tau:g} with these {self.episodes} episodes{remedy}."
+            return f"No promise is possible at level {short(tau)} with these {self.episodes} episodes{remedy}."
         promised = number(value, direction=-1)
         least = f"{promised} {self.mdp.units or ''}".rstrip() if amount is None else amount(promised)
         if beta > 0.0:
             what = f"the {objective_name(tau, beta)} of the return is at least {least}"
         else:
-            of = 1.0 / tau
-            simple = abs(of - round(of)) < 1e-9 and of <= 100
-            share = f"{round(of) - 1} of {round(of)}" if simple else f"{_percent(1.0 - tau)} of"
-            what = f"in {share} episodes you get at least {least}"
+            what = f"in {runs(tau, 'episodes')} you get at least {least}"
         worded = {text.format("stage"): text.format(stage) for text in (BY_STAGE, POOLED)}
         assumed = "; ".join(worded.get(text, text) for text in self.assumptions)
-        return f"With {_percent(self.confidence)} confidence, {what}, assuming that {assumed}."
+        promise = f"With {percent(self.confidence)} confidence, {what}, assuming that {assumed}."
+        if not self._uses_no_data(tau, beta, value):
+            return promise
+        return f"{promise} This promise {NO_DATA.format(' but the first states' if self.start_atoms else '')}."
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
 
@@ -283,20 +315,24 @@ class Estimate(StoredEstimate, Charted):
         Returns
         -------
         str or None
-            A promise is useful if it exceeds the lowest possible return.
+            A promise is useful if it exceeds the lowest possible return and what is guaranteed without data.
         """
         tau, beta = check_levels(tau, beta)
-        if not self.trivial(self.solve(tau, beta).value):
+        value = self.solve(tau, beta).value
+        if not self.trivial(value) and (not self._uses_no_data(tau, beta, value) or self._all_known):
             return None
         if self.start_error() >= tau:
             return f"the law of the first state is known only up to a mass of {self.start_error():.3g}; declare start"
         costs, met, _ = self._shares(tau)
         rows = self.limits(tau, top=1)
-        untried = np.broadcast_to(self._untried(), met.shape) * met
-        h, s = (int(i) for i in np.unravel_index(untried.argmax(), met.shape))
-        if untried[h, s] > (rows[0]["cost"] if rows else 0.0):
+        untried = np.broadcast_to(self._untried(), met.shape) * met  # such a state is entered once at most
+        s = int(untried.sum(axis=0).argmax())
+        h, entered = int(untried[:, s].argmax()), float(untried[:, s].sum())
+        if entered > (rows[0]["cost"] if rows else 0.0):
             state = repr(self.mdp.state_label(s)) + at_stage(None if self.mdp.stationary else h + 1, stage)
-            return f"no action was ever tried in state {state}, which has probability {untried[h, s]:.2g}"
+            if self.uncounted[0 if self.mdp.stationary else h, s]:
+                return self._left_open([s])
+            return f"no action was ever tried in state {state}, which has probability {entered:.2g}"
         if not rows:
             return "even the empirical model taken as the true one promises no more; other actions must be tried"
         n, seen = (int(numbers.flat[costs.argmax()]) for numbers in (self.counts, self.balls.seen))
@@ -313,6 +349,24 @@ class Estimate(StoredEstimate, Charted):
         lost = (mdp.successor[first] == self.added[1]) | (self._has_misses & (reward < lowest))
         lost[:, list(self.added)] = False
         return np.asarray(lost & (self.counts.sum(axis=2) == 0))
+
+    @property
+    def _all_known(self) -> bool:
+        """Whether every row is known exactly, so that there is nothing to learn from a log."""
+        return not np.any(self.mdp.available & (self.radii > 0.0))
+
+    def _never_left(self) -> list[str]:
+        """A note on the states that the log shows without any recorded successor, as states of death often are."""
+        states = np.flatnonzero(np.any(self._untried() & (self.uncounted > 0), axis=0)).tolist()
+        return [self._left_open(states)] if states else []
+
+    def _left_open(self, states: list[int]) -> str:
+        """That no step in these states has a recorded successor, and what to do."""
+        names = ", ".join([*(repr(self.mdp.state_label(s)) for s in states[:3]), *["..."] * (len(states) > 3)])
+        n, several = counted("step", int(self.uncounted[:, states].sum())), "s" * (len(states) > 1)
+        cause = f"no successor is recorded for state{several} {names} ({n}), so the worst is assumed to follow"
+        remedy = "give next_state, the state itself if it is never left, or mark complete episodes in a column end"
+        return f"{cause}; {remedy}"
 
     def gains(self, tau: float, beta: float = 0.0) -> list[dict[str, Any]]:
         """What each declaration adds to the promise, by fitting the log again without it.
@@ -335,7 +389,7 @@ class Estimate(StoredEstimate, Charted):
         found = []
         for name, refit in self.refits.items():
             try:
-                without, note = refit().solve(tau, beta).value, ""
+                without, note = refit()._projected(tau, beta, 1), ""
             except (ArgumentError, FileFormatError) as fault:
                 missing = isinstance(fault, ArgumentError) and fault.value is None
                 without, note = None, f"it requires {fault.name}" if missing else str(fault)
@@ -363,9 +417,13 @@ class Estimate(StoredEstimate, Charted):
         """
         tau, beta = check_levels(tau, beta)
         return [
-            {"factor": more, "episodes": self.episodes * more, "value": self._solved(tau, beta, more, {}).value}
+            {"factor": more, "episodes": self.episodes * more, "value": self._projected(tau, beta, more)}
             for more in (whole(factor, "factors", 1) for factor in factors)
         ]
+
+    def _projected(self, tau: float, beta: float, more: int) -> float:
+        """The promise after `more` times as many episodes with the same frequencies."""
+        return self._solved(tau, beta, *self._ball(more), self.start_error(more), {}).value
 
     def logged(self, tau: float, beta: float = 0.0) -> dict[str, float]:
         """The logging policy's own tau-quantile with an order-statistic interval, for independent episodes.
@@ -378,20 +436,24 @@ class Estimate(StoredEstimate, Charted):
         Returns
         -------
         dict
-            value, that of the complete episodes, lower and upper. Episodes that were cut off may have any return, which
-            widens the interval; an end is infinite if there are too few complete episodes for it, and with a buffer.
+            value, lower and upper. Episodes that were cut off may have any return, which widens the interval; the value is
+            NaN if it depends on their returns, because the episodes that last to their end need not be like the others. An
+            end is infinite if there are too few complete episodes for it, and with a buffer.
         """
         tau, beta = check_levels(tau, beta)
         if not self.returns.size:
             message = "expected a complete episode, got only truncated ones, whose returns are unknown"
             raise ArgumentError(f"{message}; declare ends as terminal", name="ends")
+        cut_off = np.full(self.episodes - self.returns.size, math.inf)  # their returns may be anything
         if beta > 0.0:
             law = Law(self.returns, np.full(self.returns.size, 1.0 / self.returns.size))
-            return {"value": law.buffered_quantile(tau, beta), "lower": -math.inf, "upper": math.inf}
-        cut_off = np.full(self.episodes - self.returns.size, math.inf)  # their returns may be anything
-        low = quantile_interval(np.r_[self.returns, -cut_off], tau, self.confidence)["lower"]
-        high = quantile_interval(np.r_[self.returns, cut_off], tau, self.confidence)["upper"]
-        return {"value": quantile_interval(self.returns, tau, self.confidence)["value"], "lower": low, "upper": high}
+            value = math.nan if cut_off.size else law.buffered_quantile(tau, beta)
+            return {"value": value, "lower": -math.inf, "upper": math.inf}
+        low, high = (
+            quantile_interval(np.r_[self.returns, sign * cut_off], tau, self.confidence) for sign in (-1.0, 1.0)
+        )
+        value = low["value"] if low["value"] == high["value"] else math.nan
+        return {"value": value, "lower": low["lower"], "upper": high["upper"]}
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------
 
@@ -461,8 +523,3 @@ class Estimate(StoredEstimate, Charted):
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
         """The estimate that the arrays of a saved estimate describe."""
         return cls(**fields(arrays))
-
-
-def _percent(share: float) -> str:
-    """A share in percent, with all digits that matter: 0.9999999 is not 100 %."""
-    return f"{short(float(f'{100.0 * share:.12g}'))} %"

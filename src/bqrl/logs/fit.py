@@ -114,7 +114,7 @@ def _estimated(steps: Episodes, confidence: float, discount: float, declared: De
     return Estimate(
         mdp=found.mdp, balls=found.balls, confidence=confidence, returns=steps.returns(discount),
         assumptions=_assumptions(steps, declared, found.mdp),
-        episodes=steps.T, steps=steps.state.size, tries=found.tries,
+        episodes=steps.T, steps=steps.state.size, tries=found.tries, uncounted=found.uncounted,
         start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
         floor=found.floor, lowest=found.lowest, added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
     )  # fmt: skip
@@ -192,7 +192,9 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
         found.append("whether an episode was cut off does not depend on an unrecorded next state")
     if pooled and log.partly_recorded:
         found.append("whether the next state of a last step is recorded does not depend on it")
-    if log.short:
+    if log.short and log.truncated.any():  # a column tells the two apart
+        found.append(f"episodes marked as ended are complete, and none is longer than {log.H} steps")
+    elif log.short:
         found.append(f"episodes with fewer than {log.H} steps are complete, and none is longer")
     if declared.model is not None:
         found.append("the given model has the right outcomes, rewards and first state")

@@ -58,8 +58,12 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
         seen=seen.reshape(shape), known=known.reshape(shape), free=False, rows=max(1, rows), delta=delta,
     )  # fmt: skip
     lowest = sum(float(model.stage(h).reward.min()) * model.discount**h for h in range(model.H))
+    uncounted = np.bincount(row // model.A, minlength=shape[0] * model.S).reshape(shape[:2]) - tries.reshape(shape).sum(
+        axis=2
+    )
     return Empirical(
-        mdp=model.with_probability(p), balls=balls, tries=tries.reshape(shape), floor=lowest, lowest=lowest,
+        mdp=model.with_probability(p), balls=balls, tries=tries.reshape(shape), uncounted=uncounted, floor=lowest,
+        lowest=lowest,
     )  # fmt: skip
 
 
@@ -104,7 +108,10 @@ def _successors(log: Episodes, states: IntArray) -> IntArray:
 
 
 def _outcome_counts(log: Episodes, model: MDP, row: IntArray, after: IntArray) -> tuple[IntArray, IntArray]:
-    """How often the log shows every outcome of the model, and the outcome of every step, -1 where it is not known."""
+    """How often the log shows every outcome of the model, and the outcome of every step, -1 where it is not known.
+
+    A reward may differ from that of its outcome by rounding; of several that are near enough, the nearest one is meant.
+    """
     stage = log.stage if len(model.reward) > 1 else np.zeros(row.size, np.int64)
     paid_code = np.unique(log.reward, return_inverse=True)[1].reshape(-1)
     distinct, first, inverse = np.unique(
@@ -120,7 +127,12 @@ def _outcome_counts(log: Episodes, model: MDP, row: IntArray, after: IntArray) -
             where = "with this next_state" if s_next >= 0 else "of this row"
             problem = f"expected the reward of an outcome {where}, got {short(log.reward[i])}"
             raise log.error(i, f"{problem}; correct the log or the model", "reward")
-        place[j] = here.start + int(fits.argmax())
+        miss = np.where(fits, np.abs(model.reward[h, here] - log.reward[i]), np.inf)
+        nearest = here.start + np.flatnonzero(miss == miss.min())
+        if s_next >= 0 and np.ptp(model.reward[:, nearest], axis=1).any():  # they differ, here or at another stage
+            problem = f"expected a reward that tells the outcomes of the model apart, got {short(log.reward[i])}"
+            raise log.error(i, f"{problem}, which fits two; correct it or pass model.staged()", "reward")
+        place[j] = nearest[0]
     outcome = np.where(after >= 0, place[inverse.reshape(-1)], -1)
     return np.bincount(outcome[outcome >= 0], minlength=model.successor.size), outcome
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import is_one_line, shown, wrong, wrong_type
-from bqrl.errors import FileFormatError
+from bqrl.errors import FileFormatError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.columns import (
     Codes,
@@ -38,7 +38,7 @@ from bqrl.mdp.columns import (
     warn_of_costs,
 )
 from bqrl.mdp.files.csv import BLANK, DecimalSignError, floats, separator, states_separator
-from bqrl.mdp.files.regular import regular_size
+from bqrl.mdp.files.regular import LIMIT_VARIABLE, MAX_TEXT, regular_size, size_limit, unpacked_exceeds
 
 ROLES = ("episode", "stage", "state", "action", "reward", "next_state", "event", "end")
 REQUIRED = ("episode", "state", "action", "reward")
@@ -60,6 +60,8 @@ MISSING = "NA N/A #N/A <NA> NaN nan NaT None none null NULL".split()  # as progr
 BROKEN = (UnicodeDecodeError, EOFError, OSError, csv.Error, zlib.error)
 WHOLE = re.compile(r"(-?\d+)(?:\.0+)?")  # pandas writes 3 as 3.0 if a column has missing values
 BLOCK = 10_000  # rows of a file that are held as text at once
+MAX_ROWS = 2**24  # a row takes up to 300 bytes while a log is fitted
+ROW_BYTES = 64  # of a file, by which a higher limit on bytes allows for more rows
 LONGEST = 300  # characters of a message; the labels of a damaged file may be long
 
 
@@ -200,6 +202,7 @@ def read_columns(log: Any, columns: Mapping[str, str] | None = None) -> Columns:
             else:
                 parts[role].append(_numbered(books[role], block[i]))
         done += len(block[0]) if block else 0
+        _check_rows(source.name, done)
     if done == 0:
         raise source.error(None, "expected one row per step, got no rows; write them below the header")
     codes = {}
@@ -225,7 +228,7 @@ def _source(log: Any) -> Source:
         path = Path(log)
         if not path.name.lower().endswith((".csv", ".csv.gz", ".parquet")):
             raise wrong("log", log, "be a .csv, .csv.gz or .parquet file", f"{path.name!r}", remedy="convert it")
-        regular_size(path)  # says in one line if there is no such file
+        _check_bytes(path)
         if path.suffix.lower() == ".parquet":
             return _table(_parquet(path), path.name)
         with _opened(path) as file:
@@ -249,12 +252,35 @@ def _source(log: Any) -> Source:
 def _table(table: Any, name: str) -> Source:
     """A frame or a dict of columns as a source."""
     columns = frame_columns(table)
+    _check_rows(name, max((len(column) for _, column in columns if hasattr(column, "__len__")), default=0))
     _check_distinct([header for header, _ in columns], name)
     listed = [(header, cells_of(column)) for header, column in columns]
     if len({len(cells) for _, cells in listed}) > 1:
         lengths = {header: len(cells) for header, cells in listed}
         raise FileFormatError(f"{name}: columns must have one length, got {shown(lengths)}; complete them")
     return Source(name=name, header=[header for header, _ in listed], content=[cells for _, cells in listed])
+
+
+def _check_bytes(path: Path) -> None:
+    """Raise SizeError if a file has too many bytes after unpacking; says in one line if there is no such file."""
+    limit, size = size_limit(None, MAX_TEXT), regular_size(path)
+    exceeds = size > limit
+    if path.suffix.lower() == ".gz" and not exceeds:
+        with path.open("rb") as file, suppress(*BROKEN):  # reading it says what is wrong
+            exceeds = unpacked_exceeds(file, limit)
+    if exceeds:
+        rule = f"{path.name}: a log must have at most {limit} bytes, unpacked, got more"
+        remedy = f"drop columns that are not needed, fit its first episodes only, or raise {LIMIT_VARIABLE}"
+        raise SizeError(f"{rule}; {remedy}", limit=limit, name=LIMIT_VARIABLE)
+
+
+def _check_rows(name: str, rows: int) -> None:
+    """Raise SizeError if a log has too many rows."""
+    limit = max(MAX_ROWS, size_limit(None, MAX_TEXT) // ROW_BYTES)
+    if rows > limit:
+        rule = f"{name}: a log must have at most {limit} rows, got more"
+        remedy = f"fit its first episodes only, or raise {LIMIT_VARIABLE}, by {ROW_BYTES} per row"
+        raise SizeError(f"{rule}; {remedy}", limit=limit, name=LIMIT_VARIABLE)
 
 
 def _check_distinct(header: list[str], name: str) -> None:
@@ -269,14 +295,25 @@ def _parquet(path: Path) -> Any:
     """A .parquet file as a frame, by polars or pandas, whichever is installed."""
     for module in ("polars", "pandas"):
         try:
-            return importlib.import_module(module).read_parquet(path)
+            reader = importlib.import_module(module)
+            _check_rows(path.name, _parquet_rows(reader, path))
+            return reader.read_parquet(path)
         except ImportError:
             continue
+        except SizeError:
+            raise
         except Exception as error:  # each reader has its own errors
             message = f"{path.name}: expected a .parquet file, got other content ({' '.join(str(error).split())[:120]})"
             raise FileFormatError(message, file=str(path)) from None
     remedy = "install polars, or pandas with pyarrow, or write a .csv"
     raise wrong("log", path, "be a .csv file if no reader of .parquet is installed", path.name, remedy=remedy)
+
+
+def _parquet_rows(reader: Any, path: Path) -> int:
+    """Number of rows of a .parquet file, without reading them."""
+    if reader.__name__ == "polars":
+        return int(reader.scan_parquet(path).select(reader.len()).collect().item())
+    return int(importlib.import_module("pyarrow.parquet").read_metadata(path).num_rows)
 
 
 def _opened(path: Path) -> Any:

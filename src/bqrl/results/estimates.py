@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from bqrl.logs.estimate import Estimate
-from bqrl.planners.plan import Plan
+from bqrl.planners.plan import Plan, objective_name
 from bqrl.results import charts
 from bqrl.results.charts import altair, chart_of, coloured, joined, tips, with_charts, with_title
 from bqrl.results.plans import policy_files
@@ -23,7 +23,7 @@ FILES = (  # that a folder may hold
     *chart_files(["promise", "coverage"]),
 )  # fmt: skip
 PROMISE, CLAIM, LATER = "promise", "not a promise", "projection"
-LOGGED, ALONE = "estimate with an interval", "estimate without an interval"
+LOGGED, ALONE, CUT = "estimate with an interval", "estimate without an interval", "no estimate: episodes were cut off"
 COLOURS = {PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, ALONE: charts.GREY, LATER: charts.SKY}
 LIMITING, OTHER = "limits the promise", "other rows"
 
@@ -32,9 +32,13 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
     """An estimate and its promise as JSON values: what `bqrl fit --json` prints."""
     levels = tau, beta = promise.tau, promise.beta
     none: dict[str, Any] = {"lower": None, "upper": None}
-    logged: dict[str, Any] = {"value": None, **none, "meaning": ALONE}
+    logged: dict[str, Any] = {"value": None, **none, "meaning": CUT}
     if estimate.returns.size:
-        logged |= {**estimate.logged(*levels), **({"meaning": LOGGED} if beta == 0.0 else none)}
+        found = estimate.logged(*levels)
+        meaning = LOGGED if beta == 0.0 else ALONE
+        logged = found | (none if beta else {}) | {"meaning": meaning}
+        if math.isnan(found["value"]):
+            logged |= {"value": None, "meaning": CUT}
     reason = estimate.reason(tau, words.stage, beta)
     return {
         "policies": [
@@ -44,6 +48,7 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
         ],
         "sentence": estimate.sentence(*levels, promise.value, words.amount, words.stage),
         "notes": list(promise.notes[1:]),  # the first is the sentence
+        "without_data": estimate.without_data(*levels),
         "useful": reason is None,
         "reason": reason,
         "gains": estimate.gains(*levels),
@@ -70,8 +75,10 @@ def fit_result(
         tables["policy"] = replace(tables["policy"], rows=rows)
     seen, sentences = content["coverage"], [content["sentence"]]
     if content["reason"] is not None:
-        sentences.append(f"No useful promise is possible: {content['reason']}.")
-    sentences += [f"Promise: {note}." for note in content["notes"]]
+        none = estimate.trivial(promise.value)
+        adds = "No useful promise is possible" if none else "Why the data add nothing to the promise"
+        sentences.append(f"{adds}: {content['reason']}.")
+    sentences += [f"Promise: {note}." for note in content["notes"] if note != content["reason"]]
     sentences += [gain_sentence(gain, words) for gain in content["gains"]]
     sentences.append(
         f"Coverage: {words.count('episode', seen['episodes'])}, {words.count('step', seen['steps'])}, "
@@ -109,7 +116,11 @@ def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words
     quantile, stage = {"value": words.titled(promise.objective)}, {"stage": words.stage}
     ends = {"lower": words.titled("lower"), "upper": words.titled("upper")}
     target = words.amount(number(content["limits"][0]["target"])) if content["limits"] else ""
-    adding = f"adds most to the probability of a return below {target}, the lowest that is not promised"
+    below = f"adds most to the probability of a return below {target}"
+    adding = f"{below}, the lowest that is not promised"
+    if promise.beta:  # costs are those of a target, which a mean over returns does not have
+        of = objective_name(promise.tau, 0.0)
+        adding = f"{below}, the lowest that is not promised for the {of}, a bound on the {promise.objective}"
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
     costs, radii = stage | {"cost": "added probability"}, stage | {"radius": "l1 radius"}
     gained = {"without": words.titled("promise without it"), "value": words.titled("promise")}

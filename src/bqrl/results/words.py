@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -18,6 +17,8 @@ import numpy as np
 from bqrl.checks import is_one_line, shown
 from bqrl.display import counted
 from bqrl.display import number as number
+from bqrl.display import percent as percent
+from bqrl.display import runs as runs
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
 from bqrl.planners.plan import GAP_TOL, equal_values, fragility
@@ -94,21 +95,6 @@ def apart(*values: float, directions: Sequence[int] = ()) -> list[str]:
         if all(_equal(one[0], two[0]) or (one[1] != two[1] and one[2] != two[2]) for one, two in pairs):
             break
     return texts
-
-
-def percent(share: float) -> str:
-    """A share as a percentage, such as "12.3 %"; only 1 is shown as 100 %."""
-    close = share < 1.0 and number(100.0 * share) == "100"
-    return f"{number(100.0 * share, 15 if close else TABLE_DIGITS)} %"
-
-
-def runs(tau: float, noun: str = "runs") -> str:
-    """The share 1 - tau of runs in words, such as "9 of 10 runs" or "all but 1e-10 % of runs"; learners play episodes."""
-    ratio = Fraction(1.0 - tau).limit_denominator(100)
-    if 0 < ratio < 1 and abs(ratio - (1.0 - tau)) < 1e-12:  # easier to imagine than a percentage
-        return f"half of all {noun}" if ratio == 0.5 else f"{ratio.numerator} of {ratio.denominator} {noun}"
-    share = number(100.0 * (1.0 - tau))
-    return f"all but {number(100.0 * tau)} % of {noun}" if share == "100" else f"{share} % of {noun}"
 
 
 def fixed(x: float) -> str:

@@ -478,6 +478,22 @@ def test_cells_of_spreadsheets_that_cannot_be_read_name_the_remedy(tmp_path, lin
     assert fault.value.line == 2
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "example"),
+    [
+        ("1", "1.234,5", "1234,5"),
+        ("2 \u20ac", "2,5", "1234,5"),
+        ("2 \u20ac", "2.5", "1234.5"),
+        ("2,5", "2 \u20ac", "1234,5"),
+    ],
+)
+def test_the_hint_for_a_number_has_the_decimal_sign_of_the_file(tmp_path, first, second, example):
+    """A file with decimal commas was told to write a point, which it may not mix with them."""
+    with pytest.raises(FileFormatError) as fault:
+        read(tmp_path, f"s;a;to;p;r\nx;go;x;1;{first}\ny;go;y;1;{second}\n")
+    assert str(fault.value).endswith(f"(column r); write it as {example}")
+
+
 def test_facts_at_the_edge_survive(tmp_path):
     """A first state of probability just below 1 was once written as certain, and units lost a separator at their end."""
     mdp = MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, start=[1 - 2**-53])

@@ -319,7 +319,7 @@ def floats(
 def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[str, int], sign: str) -> FileFormatError:
     """The error for the first line that cannot be read, found by a slow second pass."""
     numeric = [(role, j) for role, j in place.items() if role not in TEXT]
-    style = None
+    style, usual = None, "," if sign != "," and any(re.search(r"\d,\d", line) for line in body) else "."
     for n, line in zip(numbers, body, strict=True):
         cells = _cells(line, sign)
         if cells is None:
@@ -336,7 +336,7 @@ def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[s
             if not _is_number(cell.replace(",", ".") if comma else cell):
                 rule = "a number"
                 hint = "; is the file truncated?" if n == numbers[-1] and not cell else ""
-                hint = "; write it as 1234.5" if any(map(str.isdecimal, cell)) else hint
+                hint = f"; write it as 1234{style or usual}5" if any(map(str.isdecimal, cell)) else hint
                 hint = "; give a number from 0 to 1" if hint and role == "probability" else hint
             elif style not in (None, written):
                 rule = f"the decimal sign {style!r} as above"

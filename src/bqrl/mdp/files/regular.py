@@ -9,6 +9,7 @@ import os
 import stat
 import zlib
 from pathlib import Path
+from typing import Any
 
 from bqrl.checks import whole
 from bqrl.errors import FileFormatError, SizeError
@@ -34,6 +35,15 @@ def check_size(size: int, limit: int, what: str) -> None:
         message = f"{what} must have at most {limit} bytes, got {size}"
         remedy = f"raise the limit with max_bytes={size} or {LIMIT_VARIABLE}"
         raise SizeError(f"{message}; {remedy}", needed=size, limit=limit, name=LIMIT_VARIABLE)
+
+
+def unpacked_exceeds(file: Any, limit: int) -> bool:
+    """Whether a gzip file has more than `limit` bytes after unpacking; they are counted and not kept."""
+    size = 0
+    with gzip.GzipFile(fileobj=file) as unpacked:
+        while size <= limit and (chunk := unpacked.read(CHUNK)):
+            size += len(chunk)
+    return size > limit
 
 
 def read_regular(path: str | Path, limit: int) -> bytes:
@@ -73,12 +83,11 @@ def decoded(content: bytes) -> str:
 
 def gunzip(content: bytes, limit: int) -> bytes:
     """Content of a gzip file; it is measured before it is unpacked into memory."""
-    size = 0
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-            while chunk := file.read(CHUNK):
-                size += len(chunk)
-                check_size(size, limit, "the unpacked file")
+        if unpacked_exceeds(io.BytesIO(content), limit):
+            message = f"the unpacked file must have at most {limit} bytes, got more"
+            remedy = f"unpack it to see its size, and raise the limit with max_bytes or {LIMIT_VARIABLE}"
+            raise SizeError(f"{message}; {remedy}", limit=limit, name=LIMIT_VARIABLE)
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
         raise FileFormatError(f"expected a gzip file, got other or truncated bytes ({error})") from None
