@@ -18,6 +18,7 @@ from helpers import SHORT, Corridor, one_line, strict
 import bqrl
 from bqrl.mdp.shares import uniform
 from bqrl.results.result import read
+from bqrl.study.scores import mean_band
 from bqrl.study.store import Store, execute
 
 gym.register("bqrl-test/Corridor-v0", Corridor, max_episode_steps=6)
@@ -160,7 +161,8 @@ def test_learn_writes_everything_and_prints_the_same_document(cli, tiny, tmp_pat
     curves = list(csv.DictReader(io.StringIO((folder / "curves.csv").read_text())))
     assert [int(row["episode"]) for row in curves] == list(range(1, 26))
     assert float(curves[-1]["gap_mean"]) == pytest.approx(stored["learners"][0]["mean"]["gap"])
-    assert float(curves[-1]["gap_high"]) <= max(row["gap"] for row in rows) + 1e-9
+    low, high = mean_band(np.array([[row["gap"]] for row in rows]))
+    assert [float(curves[-1][key]) for key in ("gap_low", "gap_high")] == pytest.approx([*low, *high])
 
 
 def test_fewer_seeds_leave_no_record_of_the_run_before(cli, tiny, tmp_path):

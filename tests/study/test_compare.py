@@ -259,3 +259,20 @@ def test_one_seed_has_no_band_and_wrong_labels_are_named(problem):
         alone.values("qlearning")
     with pytest.raises(ValueError, match="points must be"):
         alone.curves(points=-3)
+
+
+class Coin(bqrl.Learner):
+    """Draws every action with a fair coin."""
+
+    def plan(self):
+        return np.full((self.task.S, self.task.A), 1.0 / self.task.A)
+
+    def observe(self, episode):
+        pass
+
+
+def test_learners_that_plan_probabilities_are_compared_by_their_draws():
+    found = compare("SafeOrRisky", [Coin, "sarsa"], tau=0.1, episodes=4, seeds=2, workers=1)
+    best = bqrl.solve(bqrl.envs.make("SafeOrRisky"), 0.1).value
+    np.testing.assert_allclose(found.values("Coin"), (best - 9.0) * np.arange(1, 5) * np.ones((2, 1)))
+    assert found.exact
