@@ -136,4 +136,4 @@ def test_over_a_ball_a_bracketed_law_gives_bounds():
             f"in the model as given the plan gives{least} {number(plan.nominal, 4, -1)} EUR"
             in given["levels"][0]["meaning"]
         )
-        assert f"<td>mean{least}</td>" in plan._repr_html_()
+        assert "<td>mean</td>" in plan._repr_html_()

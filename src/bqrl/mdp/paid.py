@@ -107,7 +107,7 @@ def paid_from_arrays(arrays: dict[str, Any], H: int, S: int) -> Paid | None:
     require(rises, "paid_row_start", f"rise from 0 to {successor.size}", start)
     require(bool(np.all((successor >= 0) & (successor < S))), "paid_successor", f"hold states below {S}", successor)
     require(len(reward) in (1, H), "paid_reward", f"have 1 or {H} rows", len(reward))
-    return Paid(S=S, A=A, row_start=start, successor=successor, reward=reward)
+    return Paid(S=S, A=A, row_start=start, successor=successor.astype(np.int32), reward=reward)  # as models have it
 
 
 def _disagreement(
