@@ -305,10 +305,10 @@ def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @per_structure
-def possible_returns(mdp: MDP) -> tuple[float, float]:
-    """Return the least and the greatest return of any policy under any kernel on the same outcomes."""
+def possible_returns(mdp: MDP) -> tuple[float, float, float]:
+    """Return the least and the greatest return of any policy and kernel on the same outcomes, and their rounding error."""
     least, most = _bounds(mdp, _discounted(mdp, every_stage=False))
-    return float(least[0]), float(most[0])
+    return float(least[0]), float(most[0]), sum_error(mdp.H) * float(np.abs(distinct_rewards(mdp)).max())
 
 
 def cut(mdp: MDP, values: Any) -> FloatArray:
@@ -316,8 +316,7 @@ def cut(mdp: MDP, values: Any) -> FloatArray:
 
     Rounding moves sums by some last digits; values this close to a possible return are left as they are.
     """
-    least, most = possible_returns(mdp)
-    slack = sum_error(mdp.H) * float(np.abs(distinct_rewards(mdp)).max())
+    least, most, slack = possible_returns(mdp)
     values = np.asarray(values, np.float64)
     return np.where(values > most + slack, most, np.where(values < least - slack, least, values))
 
