@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ MAX_DENOMINATOR = 10_000
 MAX_STEPS = 2**52  # sums in steps beyond this would lose digits as floats and could overflow as integers
 ROUNDING = 1e-13  # error of a sum of rewards, relative to the number of stages times the largest reward
 MAX_SET_WORK = 2_000_000  # transitions times stages that may be visited one by one to build a set
+BLOCK = 2**16  # outcomes of several states handled at once, so that they stay in the cache
 SMALL = 4_096  # a lattice of this size is not worth replacing by a set
 HANDFUL = 256  # a stage with fewer sums does not yet show whether the sums fill the lattice
 
@@ -290,20 +292,24 @@ def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         stage = mdp.stage(h)
         starts = stage.row_start[:: mdp.A]
         listed = np.flatnonzero(np.diff(starts))  # a state without actions keeps 0: it is never reached
-        sums_low, sums_high = parts[h] + low[stage.successor], parts[h] + high[stage.successor]
-        low, high = np.zeros_like(low), np.zeros_like(high)
-        low[listed] = np.minimum.reduceat(sums_low, starts[listed])
-        high[listed] = np.maximum.reduceat(sums_high, starts[listed])
+        after_low, after_high, low, high = low, high, np.zeros_like(low), np.zeros_like(high)
+        ends = np.append(starts[listed], starts[-1])
+        cuts = np.unique(np.append(np.searchsorted(ends[:-1], np.arange(0, ends[-1], BLOCK)), listed.size))
+        for i, j in pairwise(cuts.tolist()):
+            block, first = slice(ends[i], ends[j]), ends[i:j] - ends[i]
+            gain, successor = parts[h][block], stage.successor[block]
+            low[listed[i:j]] = np.minimum.reduceat(gain + after_low[successor], first)
+            high[listed[i:j]] = np.maximum.reduceat(gain + after_high[successor], first)
         met = mdp.reachable[h]
         least[h], most[h] = low[met].min(), high[met].max()
     return least, most
 
 
 @per_structure
-def possible_returns(mdp: MDP) -> tuple[float, float]:
-    """Return the least and the greatest return of any policy under any kernel on the same outcomes."""
+def possible_returns(mdp: MDP) -> tuple[float, float, float]:
+    """Return the least and the greatest return of any policy and kernel on the same outcomes, and their rounding error."""
     least, most = _bounds(mdp, _discounted(mdp, every_stage=False))
-    return float(least[0]), float(most[0])
+    return float(least[0]), float(most[0]), sum_error(mdp.H) * float(np.abs(distinct_rewards(mdp)).max())
 
 
 def cut(mdp: MDP, values: Any) -> FloatArray:
@@ -311,8 +317,7 @@ def cut(mdp: MDP, values: Any) -> FloatArray:
 
     Rounding moves sums by some last digits; values this close to a possible return are left as they are.
     """
-    least, most = possible_returns(mdp)
-    slack = sum_error(mdp.H) * float(np.abs(distinct_rewards(mdp)).max())
+    least, most, slack = possible_returns(mdp)
     values = np.asarray(values, np.float64)
     return np.where(values > most + slack, most, np.where(values < least - slack, least, values))
 

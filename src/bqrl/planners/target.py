@@ -94,8 +94,12 @@ class GuaranteeCurve(Charted):
         levels = np.asarray(_level(tau) if np.isscalar(tau) else numbers(tau, "tau"))
         if not np.all((levels > 0.0) & (levels <= 1.0)):
             raise wrong("tau", tau, "be in (0, 1]")
-        best = cut(self.mdp, self.points[best_column(self.shortfall, levels)])
+        best = self._possible(self.points[best_column(self.shortfall, levels)])
         return float(best) if levels.ndim == 0 else best
+
+    def _possible(self, values: FloatArray) -> FloatArray:
+        """Values within the possible returns; those of an exact curve are possible."""
+        return values if self.exact else cut(self.mdp, values)
 
     def upper(self, tau: float) -> float:
         """Proven upper bound on the best quantile, with an allowance for rounding errors.
@@ -112,7 +116,7 @@ class GuaranteeCurve(Charted):
         """
         tau, (points, shortfall) = _level(tau), self.optimistic or (self.points, self.shortfall)
         open_still = np.flatnonzero(np.maximum.accumulate(shortfall) * (1.0 - self.error) < tau)
-        return max(self.ceiling(tau), float(cut(self.mdp, points[open_still[-1]])))
+        return max(self.ceiling(tau), float(self._possible(points[open_still[-1]])))
 
     def ceiling(self, tau: float) -> float:
         """The upper bound without the allowance for rounding errors; it converges to the value as the grid is refined.
@@ -120,7 +124,7 @@ class GuaranteeCurve(Charted):
         Ties are decided by MASS_TOL, as everywhere else.
         """
         tau, (points, shortfall) = _level(tau), self.optimistic or (self.points, self.shortfall)
-        return max(float(self(tau)), float(cut(self.mdp, points[best_column(shortfall, tau)])))
+        return max(float(self(tau)), float(self._possible(points[best_column(shortfall, tau)])))
 
     def margin(self, tau: float) -> Margin:
         """Distance of the level from the shortfalls of the best target x* and of the next higher target x'.
@@ -170,7 +174,7 @@ class GuaranteeCurve(Charted):
     def steps(self) -> tuple[FloatArray, FloatArray]:
         """Levels and values of the curve's steps: values[i] is the best quantile for tau in (levels[i], levels[i+1]]."""
         levels, values = best_steps(self.points, self.shortfall)
-        values = cut(self.mdp, values)
+        values = self._possible(values)
         first = np.r_[True, np.diff(values) > 0.0]  # several targets may be cut to one possible return
         return levels[first], values[first]
 
