@@ -374,5 +374,5 @@ def check_memory(mdp: MDP, columns: Grid, max_bytes: float, sweeps: int = 1) -> 
         kind, other = ("an exact", "give points for a bracket") if columns.exact else ("a rounded", "use fewer points")
         raise SizeError(
             f"a plan for {mdp.S} states on {kind} grid of {columns.size[0]} returns must fit into max_bytes={limit}, got "
-            f"{got}; raise max_bytes, shorten the horizon or {other}", needed=needed, limit=max_bytes, name="max_bytes",
+            f"{got}; {other}, shorten the horizon or raise max_bytes", needed=needed, limit=max_bytes, name="max_bytes",
         )  # fmt: skip
