@@ -154,7 +154,7 @@ def test_a_plan_in_a_notebook_carries_its_confidence_and_its_assumptions(objects
     table, _ = picture(objects["estimate"].solve(0.5)._repr_html_())
     assert "With 95 % confidence" in table
     assert ", assuming that " in table
-    assert "rewards lie between 0 and 1.<" in table
+    assert "rewards lie between 0 and 1. This promise uses no data: it is what the declared support" in table
 
 
 def test_a_map_says_how_many_states_and_actions_it_shows():
