@@ -177,7 +177,7 @@ def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, La
 
 
 def level_table(document: Mapping[str, Any], words: Words) -> Table:
-    """One row per level: the value, its proof, the mean, and the risk-neutral policy; without columns that are empty."""
+    """One row per level: value, proof, mean, and the risk-neutral policy; without columns that are empty."""
     rows, kinds, amount = [], set(), words.titled
     for level in document["levels"]:
         kind, robust, neutral = _kind(level), level["attitude"] == "robust", level["risk_neutral"] or {}
@@ -197,6 +197,8 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
         "mean": amount("mean"),
         "neutral": amount("risk-neutral"), "neutral_upper": amount("risk-neutral at most"),
     }  # fmt: skip
+    if not any(row["fragile"] for row in rows):
+        del titles["fragile"]
     titles = {key: title for key, title in titles.items() if any(row.get(key) is not None for row in rows)}
     return Table([{key: row.get(key) for key in titles} for row in rows], titles=titles, caption="One row per level.")
 

@@ -122,9 +122,7 @@ def policy_view(policy: Policy) -> Any | None:
         return None
     shown = policy.policies[int(policy.weights.argmax())] if isinstance(policy, MixturePolicy) else policy
     note, title = f"{states.size} of {policy.S} states, by number.", "What the policy does"
-    if isinstance(shown, StochasticPolicy):
-        title, note = "The most probable actions", f"{note} Faint: other actions are drawn, too."
-    elif not isinstance(shown, MarkovPolicy):
+    if not isinstance(shown, (MarkovPolicy, StochasticPolicy)):
         title += " while nothing has been earned"
         note = (
             f"Later the action also depends on what was earned so far: policy.table(mdp) is the rule to follow. {note}"
