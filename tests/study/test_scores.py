@@ -122,3 +122,10 @@ def test_one_seed_is_not_one_seeds():
     one = bqrl.compare(bqrl.envs.make("Bandit"), ["sarsa"], tau=0.5, episodes=1, seeds=1, workers=1)
     assert repr(one) == "Experiment(sarsa; tau 0.5, 1 episode, 1 seed)"
     assert ", 1 episode, mean return" in repr(one.records["sarsa"][0])
+
+
+def test_the_band_of_a_gap_is_never_negative():
+    values = np.array([[1.0, 10.0], [3.0, 11.0], [20.0, 12.0]])
+    assert mean_band(values)[0][0] < 0.0
+    assert mean_band(values, "gap")[0].tolist() == [0.0, mean_band(values)[0][1]]
+    assert mean_band(values, "return")[0][0] < 0.0

@@ -186,12 +186,12 @@ class Curve(NamedTuple):
     view: tuple[int, ...] = ()
 
 
-def mean_curve(label: str, values: FloatArray, points: int, view: tuple[int, ...] = ()) -> Curve:
-    """The mean over seeds of values (seeds, episodes) and its band, at `points` episodes."""
+def mean_curve(label: str, values: FloatArray, points: int, view: tuple[int, ...] = (), measure: str = "") -> Curve:
+    """The mean over seeds of values (seeds, episodes) of a measure and its band, at `points` episodes."""
     drawn = evenly(values.shape[1], points)
     values = values[:, drawn]
     mean = values[0] + (values - values[0]).mean(axis=0)  # equal runs give exactly their value
-    low, high = mean_band(values) if len(values) > 1 else (None, None)
+    low, high = mean_band(values, measure) if len(values) > 1 else (None, None)
     return Curve(label, (drawn + 1).astype(np.float64), mean, low, high, view)
 
 

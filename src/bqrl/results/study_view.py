@@ -288,7 +288,7 @@ class StudyView:
         for (i, tau), (j, measure), (v, variant) in product(*(enumerate(one.values) for one in selectors)):
             shown = self.study.shown(tau, variant)
             for key, label in self.labels.items():
-                curves.append(charts.mean_curve(label, shown.values(key, measure), POINTS, (i, j, v)))
+                curves.append(charts.mean_curve(label, shown.values(key, measure), POINTS, (i, j, v), measure))
         y_title, scales = self.words.axis("cumulative measure"), {"y": self.scale}
         drawn = lines(curves, "episode", y_title, selectors=selectors, scales=scales, colours=self.colours)
         band = band_name(len(spec.study.seeds))

@@ -79,7 +79,10 @@ def experiment_view(
     measure = measure or ("gap" if experiment.known else "return")
     bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
     return curves_chart(
-        [charts.mean_curve(one.label, experiment.values(one.label, measure), points) for one in experiment.learners],
+        [
+            charts.mean_curve(one.label, experiment.values(one.label, measure), points, measure=measure)
+            for one in experiment.learners
+        ],
         title=title or f"τ = {experiment.tau:g}: {order_of(experiment, measure, words)}",
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
         band=experiment.band,

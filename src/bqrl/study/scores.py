@@ -30,6 +30,7 @@ MEASURES: dict[str, tuple[str, Callable[[Record, float], FloatArray]]] = {
     "expected": ("expected-return regret", lambda record, _: record.expected_regret()),
     "return": ("return", lambda record, _: record.returns),
 }
+NONNEGATIVE = ("exact", "gap", "expected", "regret")
 PROVEN = "proven lower value of the optimum"  # what gaps are measured from where the optimum is a bracket
 MEASURES |= {"gap": MEASURES["exact"], "regret": MEASURES["expected"]}
 
@@ -82,10 +83,14 @@ def margin(values: FloatArray) -> FloatArray:
     return stdtrit(n - 1, (1.0 + CONFIDENCE) / 2) * spread / np.sqrt(n)
 
 
-def mean_band(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Band of the mean of each column (low, high) over the rows, one per seed; of width 0 for one seed; see `band_name`."""
+def mean_band(values: FloatArray, measure: str = "") -> tuple[FloatArray, FloatArray]:
+    """Band of the mean of each column (low, high) over the rows, one per seed; of width 0 for one seed; see `band_name`.
+
+    Gaps and regrets are never negative, and neither are their bands.
+    """
     mean, half = values[0] + (values - values[0]).mean(axis=0), np.nan_to_num(margin(values))
-    return mean - half, mean + half
+    floor = min(0.0, float(values.min(initial=0.0))) if measure in NONNEGATIVE else -np.inf  # rounding may give -1e-17
+    return np.maximum(mean - half, floor), mean + half
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -292,7 +297,7 @@ class Experiment(Charted):
         rows = []
         for one in self.learners:
             values = self.values(one.label, measure)[:, shown_episodes]
-            columns = (shown_episodes + 1, values.mean(axis=0), *mean_band(values))
+            columns = (shown_episodes + 1, values.mean(axis=0), *mean_band(values, measure))
             for t, mean, low, high in zip(*(column.tolist() for column in columns), strict=True):
                 rows.append({"learner": one.label, "episode": t, "mean": mean, "low": low, "high": high})
         return rows
@@ -311,7 +316,7 @@ class Experiment(Charted):
         rows = {place["learner"]: {"learner": place["learner"], **fixed} for place in self.order()}
         for measure in ("gap", "regret", "late_return") if self.known else ("late_return",):
             for label, values in self.ends(measure).items():
-                (low,), (high,) = mean_band(values[:, None])
+                (low,), (high,) = mean_band(values[:, None], measure)
                 band = {f"{measure}_low": float(low), f"{measure}_high": float(high)}
                 rows[label] |= {measure: float(values.mean()), **band}
         for label, row in rows.items():
