@@ -17,10 +17,10 @@ SHELL       := bash
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */make \1\t/' | expand -t 16
 
-test: lint  ## set-up, linters and all tests but the longest; kernels a second time without compilation
+test: lint  ## set-up, linters and all tests except the longest; tests of the loops also run without compilation
 	@echo "== tests"
 	@$(PY) -m pytest -q -n $(WORKERS)
-	@if [ -d tests/kernels ]; then echo "== kernel tests, interpreted"; NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q tests/kernels; fi
+	@if [ -d tests/loops ]; then echo "== tests of the loops, interpreted"; NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q tests/loops; fi
 
 test-all: export BQRL_FUZZ ?= 10000
 test-all: export PYTEST_ADDOPTS = -m ""
@@ -70,4 +70,4 @@ lock: setup  ## renew requirements.lock with the newest versions
 
 clean:  ## remove the virtual environment and every cache
 	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	@find src papers tests benchmarks examples tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src tests benchmarks examples tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _problems import dense, sparse
 from timing import interleaved, machine, table
 
-from bqrl.mdp.find_grid import grid
+from bqrl.mdp.find_grid import returns_grid
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.sweep import sweep
 
@@ -21,7 +21,7 @@ def main() -> None:
     }
     rows = []
     for name, mdp in problems.items():
-        columns = grid(mdp)
+        columns = returns_grid(mdp)
         plans = [plan_buffered(mdp, tau, beta) for tau, beta in LEVELS]
         one, *certificates = interleaved(
             lambda mdp=mdp, columns=columns: sweep(mdp, columns),

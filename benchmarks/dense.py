@@ -15,13 +15,13 @@ import numpy as np
 from _problems import dense, sparse
 from timing import interleaved, machine, product, row_copies, share, stream, table
 
-from bqrl.mdp.find_grid import grid
+from bqrl.mdp.find_grid import returns_grid
 from bqrl.planners.sweep import sweep
 
 
 def dense_rows(S: int, A: int, H: int, top: int) -> None:
     mdp = dense(S, A, H, top)
-    columns = grid(mdp)
+    columns = returns_grid(mdp)
     operations = sum(2 * S * A * S * (int(columns.size[h + 1]) + 1) for h in range(H))
     widest = int(columns.size.max()) + 1
     square, same, values, policy = interleaved(
@@ -45,7 +45,7 @@ def dense_rows(S: int, A: int, H: int, top: int) -> None:
 
 
 def sparse_rows(name: str, mdp) -> list[tuple[object, ...]]:
-    columns = grid(mdp)
+    columns = returns_grid(mdp)
     stage = mdp.stage(0)
     middle = int(columns.size[mdp.H // 2])
     rows = np.random.default_rng(0).random((mdp.S, 2 * middle))

@@ -15,12 +15,12 @@ import numpy as np
 from _problems import dense, sparse
 from timing import interleaved, machine, product, share, table
 
-from bqrl.mdp.find_grid import grid
-from bqrl.mdp.policy import MarkovPolicy
+from bqrl.mdp.find_grid import returns_grid
 from bqrl.mdp.sums import sums_of
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.sweep import sweep
 from bqrl.planners.target import guarantee_curve
+from bqrl.policies.markov import MarkovPolicy
 
 
 def any_policy(mdp) -> MarkovPolicy:
@@ -31,7 +31,7 @@ def dense_rows(S: int, A: int, H: int, top: int) -> None:
     mdp = dense(S, A, H, top)
     markov = any_policy(mdp)
     target = guarantee_curve(mdp).policy(0.1)
-    sums = sums_of(mdp, grid(mdp))
+    sums = sums_of(mdp, returns_grid(mdp))
     operations = sum(2 * S * S * sums.count(h + 1) for h in range(H))
     middle = sums.count(H // 2)
 
@@ -49,7 +49,7 @@ def dense_rows(S: int, A: int, H: int, top: int) -> None:
     )
     rate = 16e9 / square
     table(
-        f"Dense: S={S}, A={A}, H={H}, {grid(mdp).size[0]} points",
+        f"Dense: S={S}, A={A}, H={H}, {returns_grid(mdp).size[0]} points",
         ("what", "seconds", "GFLOP/s", "of the product"),
         [
             ("product 2000 x 2000 x 2000", square, rate / 1e9, share(1)),
@@ -69,7 +69,7 @@ def dense_rows(S: int, A: int, H: int, top: int) -> None:
 def sparse_job(job: str) -> None:
     """Build the large problem, do one job twice (the first may compile), report as JSON; run in a process of its own."""
     mdp = sparse(100_000, 4, 10, 20, 5)
-    columns = grid(mdp)
+    columns = returns_grid(mdp)
     built = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     jobs = {
         "evaluate a Markov policy": lambda: evaluate(mdp, any_policy(mdp)),

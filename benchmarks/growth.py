@@ -14,7 +14,7 @@ import numpy as np
 from _problems import sparse
 from timing import interleaved, machine, table
 
-from bqrl.mdp.find_grid import grid
+from bqrl.mdp.find_grid import returns_grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.sweep import sweep
 
@@ -28,7 +28,7 @@ def with_last_reward(S: int, A: int, k: int, H: int, top: int) -> MDP:
 
 
 def exponent(sizes: list[int], problems: list[MDP]) -> tuple[float, list[float]]:
-    seconds = interleaved(*(partial(sweep, m, grid(m)) for m in problems), repetitions=7)
+    seconds = interleaved(*(partial(sweep, m, returns_grid(m)) for m in problems), repetitions=7)
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]), seconds
 
 

@@ -42,7 +42,7 @@ def rows_of(title: str) -> list[Row]:
 def one(job: tuple[int, str, int, int]) -> dict[str, Any]:
     """One run: its share, the share of its last episodes, and its seconds."""
     import bqrl
-    from bqrl.mdp.shares import uniform
+    from bqrl.policies.shares import uniform
 
     place, title, episodes, seed = job
     problem, build, tau = rows_of(title)[place]
@@ -94,7 +94,7 @@ def profile(runs: list[dict[str, Any]], titles: list[str], folder: Path) -> None
     """Write a folder with the share of every learner on every row as a table, a chart and a page."""
     from bqrl.results.charts import altair, learner_colours, with_charts, with_title
     from bqrl.results.page import page
-    from bqrl.results.result import Result, Table, add_files, write
+    from bqrl.results.result import Result, ResultTable, add_files, write
     from bqrl.study.scores import Contender
 
     rng, rows = np.random.default_rng(0), []
@@ -127,7 +127,9 @@ def profile(runs: list[dict[str, Any]], titles: list[str], folder: Path) -> None
         return {"profile": with_title(layers, "What each learner loses on each row", note, height=26 * len(names))}
 
     heads = {"low": "95 % band, low", "high": "95 % band, high", "stuck": "share of runs that are stuck"}
-    table = Table(rows=rows, titles=heads, caption="What the learners lose, one row per problem, level and learner")
+    table = ResultTable(
+        rows=rows, titles=heads, caption="What the learners lose, one row per problem, level and learner"
+    )
     result = Result(
         kind="suite", title="Learners on sixteen rows", settings={"stuck above": STUCK, "last episodes": LAST},
         tables={"shares": table}, charts={}, sentences=[],

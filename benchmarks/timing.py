@@ -73,7 +73,7 @@ def machine() -> str:
     blas = os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS") or f"{os.cpu_count()} (all)"
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     return (
-        f"{name}, {os.cpu_count()} cores{load}; threads: products {blas}, kernels {numba.get_num_threads()}; "
+        f"{name}, {os.cpu_count()} cores{load}; threads: products {blas}, loops {numba.get_num_threads()}; "
         f"NumPy {np.__version__}, Numba {numba.__version__}"
     )
 

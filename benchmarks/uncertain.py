@@ -6,14 +6,14 @@ import numpy as np
 from _problems import dense, sparse
 from timing import interleaved, machine, table
 
-from bqrl.mdp.find_grid import grid
+from bqrl.mdp.find_grid import returns_grid
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, sweep
 
 RADII = (0.05, 0.2, 0.5, 1.0)
 
 
 def compare(name: str, mdp, repetitions: int) -> list[tuple[object, ...]]:
-    columns = grid(mdp)
+    columns = returns_grid(mdp)
     half = [np.full((mdp.H, mdp.S * mdp.A), radius / 2) for radius in RADII]
     runs = [
         lambda h=h, sense=sense: sweep(mdp, columns, half=h, sense=sense)

@@ -1,4 +1,4 @@
-"""Print the tables of docs/learning.md: `python docs/measure_learning.py`. Takes some ten minutes on one core.
+"""Print the tables of docs/learning.md: `python docs/measure_learning.py`. This takes about ten minutes on one core.
 
 Names of tables as arguments print only these. `exploration` has its own settings, stated there; for the others:
 asset selling, 2000 episodes, seeds 1 to 10 (not those of the paper). The gap is the exact optimum minus the exact
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import bqrl
-from bqrl.mdp.shares import uniform
+from bqrl.policies.shares import uniform
 
 EPISODES = 2000
 SEEDS = range(1, 11)
@@ -25,7 +25,7 @@ PARAMS = {"stationary": False, "c_conf": 0.008}
 def measured(distribution: str, tau: float, **params: object) -> tuple[float, float, float]:
     """Mean and standard deviation of the cumulative gap, and seconds per run."""
     mdp = bqrl.envs.make("AssetSelling", distribution=distribution)
-    bqrl.learn(mdp, "ucb-bqrl", tau, 5, 0, **PARAMS, **params)  # kernels loaded before the clock starts
+    bqrl.learn(mdp, "ucb-bqrl", tau, 5, 0, **PARAMS, **params)  # compile the loops before the clock starts
     begun = time.perf_counter()
     gaps = [bqrl.learn(mdp, "ucb-bqrl", tau, EPISODES, seed, **PARAMS, **params).gap().sum() for seed in SEEDS]
     return float(np.mean(gaps)), float(np.std(gaps, ddof=1)), (time.perf_counter() - begun) / len(gaps)

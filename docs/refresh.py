@@ -1,13 +1,14 @@
-"""Rerun what the README and the pages show, and write down what is printed today: `python docs/refresh.py [PAGE ...]`.
+"""Rerun the examples of the README and the pages, and write their current output: `python docs/refresh.py [PAGE ...]`.
 
 - A `python` block runs in the namespace of its page; a `text` block right below it is what it prints.
 - In a `console` block every `$ bqrl ...` runs in the same folder, and the lines below it are what it prints; other commands
   are left alone.
-- docs/differences.md lists the lines of the source that begin `Deviation:` (we do something else) or `Corrected:` (a
-  statement of the paper in a form that holds), with what follows up to a blank line, the end of the docstring or the next.
+- docs/differences.md lists the passages of the source that begin with `Deviation:` (the code differs from the paper) or
+  `Corrected:` (a statement of the paper in a form that holds). A passage ends at a blank line, at the end of its docstring or
+  where the next one begins.
 
-`...` stands for anything, such as a running time; where the rest of such a block no longer fits, it is rewritten as a whole and
-the dots have to be put back. The tests fail where a page would change.
+`...` stands for anything, such as a running time. If the rest of such a block no longer matches, the whole block is rewritten,
+and the dots have to be put back. The tests fail if a page would change.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def same(wanted: str, got: str) -> bool:
 
 
 def refreshed(text: str, name: str) -> str:
-    """The page with what its blocks print today; run it in a folder from `workplace`."""
+    """The page with the current output of its blocks; call it in a folder from `workplace`."""
     names: dict[str, object] = {"__name__": name}
     printed, end, pieces = None, 0, []
     for block in FENCE.finditer(text):
@@ -77,7 +78,7 @@ def _rerun(command: re.Match[str]) -> str:
 
 @contextlib.contextmanager
 def workplace() -> Iterator[None]:
-    """A folder to write in, with the examples' data at the place where the pages name it."""
+    """A temporary folder to work in, with the data of the examples where the pages expect it."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         os.mkdir("examples")
         for data in (ROOT / "examples").glob("*.csv"):
@@ -97,7 +98,7 @@ def deviations() -> str:
 
 
 def with_deviations(text: str) -> str:
-    """The page with the present list in it, where it has one."""
+    """The page with the current list of deviations, if it has such a list."""
     if BEGIN not in text:
         return text
     before, rest = text.split(BEGIN)

@@ -2,8 +2,8 @@
 
 The pump of pump.csv is logged for some episodes with random actions. The logs show how often each outcome occurred; the
 possible outcomes and their rewards are known. A plan on the estimated probabilities selects a promise that looks good by
-chance, so the promise is often broken. A robust plan keeps its promise under every kernel within the confidence radius of
-each row, and hence, with 95 % confidence, under the true one.
+chance, so the promise is often broken. A robust plan keeps its promise for all probabilities within the confidence radius of
+each row, and hence, with 95 % confidence, for the true ones.
 
     python examples/robust_to_estimation.py
 """
@@ -20,7 +20,7 @@ TAU, DELTA = 0.1, 0.05
 
 
 def log(mdp: bqrl.MDP, episodes: int, rng: np.random.Generator) -> np.ndarray:
-    """How often each (s, a, s_next) was seen under random actions."""
+    """Number of times that each (s, a, s_next) was seen under random actions."""
     env, seen = mdp.as_env(), np.zeros((mdp.S, mdp.A, mdp.S))
     env.reset(seed=int(rng.integers(2**31)))
     for _ in range(episodes):
@@ -34,7 +34,7 @@ def log(mdp: bqrl.MDP, episodes: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def possible(mdp: bqrl.MDP) -> tuple[np.ndarray, np.ndarray]:
-    """What is known without any data: which (s, a, s_next) are possible, and their rewards."""
+    """Prior knowledge: which (s, a, s_next) are possible, and their rewards."""
     support, rewards = np.zeros((mdp.S, mdp.A, mdp.S), bool), np.zeros((mdp.S, mdp.A, mdp.S))
     for s, a in np.ndindex(mdp.S, mdp.A):
         successors, _, paid = mdp.outcomes(0, s, a)
@@ -55,7 +55,7 @@ def estimate(seen: np.ndarray, support: np.ndarray, rewards: np.ndarray, H: int)
 def main(quick: bool) -> None:
     truth = bqrl.load(Path(__file__).parent / "pump.csv", horizon=12, start="1")
     repeats = 5 if quick else 40
-    print(f"best possible promise at tau = {TAU} if the kernel is known: {bqrl.solve(truth, TAU).value:g}\n")
+    print(f"best possible promise at tau = {TAU} if the probabilities are known: {bqrl.solve(truth, TAU).value:g}\n")
     print(f"{'':>8}   {'plan on the estimate':^24}   {'robust plan':^24}")
     print(f"{'episodes':>8}   {'promise':>7} {'truth':>7} {'kept':>8}   {'promise':>7} {'truth':>7} {'kept':>8}")
     for episodes in (30, 100) if quick else (30, 100, 300, 1000):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bqrl.learners.actor_critic_loops import Batch, add_parts, softmax_table
+from bqrl.loops.actor_critic import EpisodeBatch, add_parts, softmax_table
 
 H, S, A, B = 3, 4, 3, 6
 SIZE = H * S * A + S * A + H * A
@@ -17,7 +17,7 @@ def random_batch():
     old = policy(parts, 0.7, available)
     states = rng.integers(0, S, (B, H + 1))
     actions = np.array([[rng.choice(A, p=old[h, states[b, h]]) for h in range(H)] for b in range(B)])
-    return parts, Batch(states, actions, rng.normal(size=(B, H)), old, available)
+    return parts, EpisodeBatch(states, actions, rng.normal(size=(B, H)), old, available)
 
 
 def policy(parts, sharing, available):

@@ -5,7 +5,7 @@ import numpy as np
 from bqrl.learners.play import ModelWorld
 from bqrl.learners.run import Run
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import StochasticPolicy
+from bqrl.policies.stochastic import StochasticPolicy
 
 
 def two_arms():

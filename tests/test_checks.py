@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bqrl.checks import choice, flag, nearest, number, numbers, random_seed, shown, whole, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, choice, flag, nearest, number, numbers, one_line, random_seed, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
 
 
@@ -107,8 +107,8 @@ def test_a_seed_is_used_as_given_or_drawn():
 
 
 def test_long_values_are_shown_on_one_short_line():
-    assert len(shown("x\n" * 10_000)) < 60
-    assert "\n" not in shown(np.zeros((50, 50)))
+    assert len(one_line("x\n" * 10_000)) < 60
+    assert "\n" not in one_line(np.zeros((50, 50)))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_flag_is_true_or_false_and_not_a_number():
         flag(1, "stationary", optional=True)
 
 
-@pytest.mark.parametrize(("kind", "error"), [(wrong, ArgumentError), (wrong_type, ArgumentTypeError)])
+@pytest.mark.parametrize(("kind", "error"), [(bad_value, ArgumentError), (bad_type, ArgumentTypeError)])
 def test_errors_carry_name_and_value(kind, error):
     found = kind("rho", 3, "be small", remedy="choose less")
     assert isinstance(found, error)

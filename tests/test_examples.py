@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "papers").glob("*/README.md"))]
+TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "src" / "bqrl" / "papers").glob("*/README.md"))]
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)")
 NAME = re.compile(r"(?<![\w/.])bqrl(?:\.[A-Za-z_]\w*)+(?!\w|/)")
 REMEDY = "run: python docs/refresh.py"

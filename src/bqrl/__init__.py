@@ -7,7 +7,7 @@
     files       load, save
     theory      bounds and hard instances
 
-`help(bqrl.solve)` and the like describe each with an example.
+`help(bqrl.solve)` describes `solve` with an example, and likewise for every other name.
 
 Names are imported on first use, which keeps `import bqrl` fast: Numba, SciPy and the plotting libraries are imported only
 when needed. `__init__.pyi` lists the same names for type checkers and editors. Importing also registers our problems with
@@ -25,15 +25,21 @@ _MODULES = ("envs", "errors", "theory")
 _NAMES = {  # public names by module
     "files": "load save",
     "laws.law": "Law",
-    "learners.protocol": "Learner",
+    "learners.protocol": "Episode Learner Task",
     "learners.record": "Record",
     "learners.run": "learn",
     "logs.estimate": "Estimate",
     "logs.fit": "fit",
     "mdp.model": "MDP",
-    "mdp.policy": "LabelPolicy MarkovPolicy MixturePolicy Policy QuantileLevelPolicy StochasticPolicy TargetPolicy",
     "mdp.step": "from_step",
     "mdp.toy_text": "from_gymnasium",
+    "policies.labels": "LabelPolicy",
+    "policies.levels": "QuantileLevelPolicy",
+    "policies.markov": "MarkovPolicy",
+    "policies.mixture": "MixturePolicy",
+    "policies.protocol": "Policy",
+    "policies.stochastic": "StochasticPolicy",
+    "policies.target": "TargetPolicy",
     "planners.confidence": "constant_buffer log_buffer power_buffer",
     "planners.evaluate": "evaluate simulate",
     "planners.plan": "Plan",

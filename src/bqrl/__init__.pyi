@@ -7,21 +7,12 @@ from bqrl import errors as errors
 from bqrl import theory as theory
 from bqrl.files import load as load, save as save
 from bqrl.laws.law import Law as Law
-from bqrl.learners.protocol import Learner as Learner
+from bqrl.learners.protocol import Episode as Episode, Learner as Learner, Task as Task
 from bqrl.learners.record import Record as Record
 from bqrl.learners.run import learn as learn
 from bqrl.logs.estimate import Estimate as Estimate
 from bqrl.logs.fit import fit as fit
 from bqrl.mdp.model import MDP as MDP
-from bqrl.mdp.policy import (
-    LabelPolicy as LabelPolicy,
-    MarkovPolicy as MarkovPolicy,
-    MixturePolicy as MixturePolicy,
-    Policy as Policy,
-    QuantileLevelPolicy as QuantileLevelPolicy,
-    StochasticPolicy as StochasticPolicy,
-    TargetPolicy as TargetPolicy,
-)
 from bqrl.mdp.step import from_step as from_step
 from bqrl.mdp.toy_text import from_gymnasium as from_gymnasium
 from bqrl.planners.confidence import (
@@ -33,6 +24,13 @@ from bqrl.planners.evaluate import evaluate as evaluate, simulate as simulate
 from bqrl.planners.plan import Plan as Plan
 from bqrl.planners.solve import solve as solve
 from bqrl.planners.target import GuaranteeCurve as GuaranteeCurve, guarantee_curve as guarantee_curve
+from bqrl.policies.labels import LabelPolicy as LabelPolicy
+from bqrl.policies.levels import QuantileLevelPolicy as QuantileLevelPolicy
+from bqrl.policies.markov import MarkovPolicy as MarkovPolicy
+from bqrl.policies.mixture import MixturePolicy as MixturePolicy
+from bqrl.policies.protocol import Policy as Policy
+from bqrl.policies.stochastic import StochasticPolicy as StochasticPolicy
+from bqrl.policies.target import TargetPolicy as TargetPolicy
 from bqrl.study.compare import compare as compare
 from bqrl.study.scores import Experiment as Experiment
 

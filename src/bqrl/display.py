@@ -1,7 +1,7 @@
-"""How objects of the library show themselves: data frames, charts, and HTML in notebooks.
+"""Data frames, charts and notebook HTML of the library's objects, and numbers and counts as text.
 
-What draws them is `bqrl.results.views`, which has one function per class. It is imported here, and only when a chart or HTML
-is asked for, so that models and plans do not depend on the code that shows them.
+`bqrl.results.views` draws the objects, with one function per class. It is imported only when a chart or HTML is requested, so
+that models and plans do not depend on it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
-ENGLISH = frozenset(  # nouns that messages count, and usual names of a stage
+ENGLISH = frozenset(  # nouns that messages count, and common names of a stage
     "action bet century cycle day decade decision delivery episode epoch flight game generation hour inspection match minute"
     " month move night patient period point pull quarter round row run season second seed session shift state stage step stroke"
     " treatment trial turn visit week worker year".split()
@@ -22,14 +22,14 @@ ENGLISH = frozenset(  # nouns that messages count, and usual names of a stage
 
 
 def views() -> ModuleType:
-    """The module `bqrl.results.views`, imported when it is first needed."""
+    """The module `bqrl.results.views`, imported on first use."""
     from bqrl.results import views
 
     return views
 
 
 def plural(noun: str) -> str | None:
-    """Plural of an English noun that is known here; None for others: a user's words may be of any language."""
+    """Plural of a noun; None if the noun is not in ENGLISH, because users may write in any language."""
     if noun.rpartition(" ")[2] not in ENGLISH:
         return None
     if re.search("(x|z|ch|sh)$", noun):
@@ -37,22 +37,24 @@ def plural(noun: str) -> str | None:
     return re.sub("(?<=[^aeiou])y$", "ie", noun) + "s"
 
 
-def counted(noun: str, number: int | None) -> str:
-    """A number of things, such as "1 state", "3 states" or, of a noun whose plural is not known, "26 x Woche"."""
+def count_of(noun: str, number: int | None) -> str:
+    """A number with its noun: "1 state", "3 states", or "26 x Woche" if the plural is not known."""
     several = plural(noun)
     if several is None:
         return f"{number} \N{MULTIPLICATION SIGN} {noun}"
     return f"{number} {noun if number == 1 else several}"
 
 
-def number(x: float | None, digits: int = 6, direction: int = 0) -> str:
-    """`x` with about `digits` significant digits, commas between thousands, and no exponent where it can be read without.
+def format_number(x: float | None, digits: int = 6, direction: int = 0) -> str:
+    """`x` with about `digits` significant digits, commas between thousands, and an exponent only if needed.
 
-    It is rounded down if `direction` is -1 and up if it is 1, so that a bound stays one; errors of floating-point arithmetic do
-    not count, so that numbers that should be equal are shown alike.
+    With `direction` -1 it is rounded down and with 1 up, so that a rounded bound is still a bound. Floating-point errors are
+    removed first, so that equal numbers are shown alike.
 
-    >>> number(15_000_000.0), number(2 / 3, 3), number(2 / 3, 3, -1), number(3.0 - 4e-16, 3, -1), number(37.275 - 1e-14, 4)
-    ('15,000,000', '0.667', '0.666', '3', '37.28')
+    >>> format_number(15_000_000.0), format_number(2 / 3, 3), format_number(2 / 3, 3, -1)
+    ('15,000,000', '0.667', '0.666')
+    >>> format_number(3.0 - 4e-16, 3, -1), format_number(37.275 - 1e-14, 4)
+    ('3', '37.28')
     """
     if x is None or math.isnan(x):
         return "\N{EN DASH}"
@@ -73,17 +75,17 @@ def percent(share: float) -> str:
     >>> percent(0.123), percent(0.9999999), percent(1.0 - 1e-16), percent(1.0)
     ('12.3 %', '99.99999 %', 'more than 99.9999 %', '100 %')
     """
-    texts = (number(100.0 * share), number(100.0 * share, 15), "more than 99.9999")
+    texts = (format_number(100.0 * share), format_number(100.0 * share, 15), "more than 99.9999")
     return f"{next(text for text in texts if text != '100' or share >= 1.0)} %"
 
 
 def runs(tau: float, noun: str = "runs") -> str:
-    """The share 1 - tau of runs in words, such as "9 of 10 runs" or "all but 1e-10 % of runs"; learners play episodes."""
+    """The share 1 - tau of runs in words, such as "9 of 10 runs" or "all but 1e-10 % of runs"; `noun` may be "episodes"."""
     ratio = Fraction(1.0 - tau).limit_denominator(100)
     if 0 < ratio < 1 and abs(ratio - (1.0 - tau)) < 1e-12:  # easier to imagine than a percentage
         return f"half of all {noun}" if ratio == 0.5 else f"{ratio.numerator} of {ratio.denominator} {noun}"
-    share = number(100.0 * (1.0 - tau))
-    return f"all but {number(100.0 * tau)} % of {noun}" if share == "100" else f"{share} % of {noun}"
+    share = format_number(100.0 * (1.0 - tau))
+    return f"all but {format_number(100.0 * tau)} % of {noun}" if share == "100" else f"{share} % of {noun}"
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -138,4 +140,4 @@ class Charted(Tabular):
         >>> from bqrl import Law
         >>> Law([0.0, 1.0], [0.5, 0.5]).chart().save("law.html")  # doctest: +SKIP
         """
-        return views().draw(self)
+        return views().draw_chart(self)

@@ -1,4 +1,4 @@
-"""The errors of the library: each carries its facts as fields, so that callers never parse a message.
+"""The errors of the library. Each error has its facts as fields, so that callers never parse a message.
 
 Messages are for people and may change; types and fields are stable. All of them are ValueErrors or TypeErrors, so code that
 catches those keeps working.
@@ -47,7 +47,7 @@ class ModelError(ValueError):
 
 
 class FileFormatError(ModelError):
-    """A file does not hold what was expected: a damaged model, policy, record, checkpoint or log."""
+    """A file is damaged or does not hold the expected model, policy, record, checkpoint or log."""
 
 
 class PolicyError(ValueError):

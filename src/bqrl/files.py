@@ -1,4 +1,4 @@
-"""`bqrl.load` and `bqrl.save`: whatever a file holds, by its ending and, for .npz, by its marker."""
+"""`bqrl.load` and `bqrl.save`; the ending of a file and, for .npz, a marker in it tell what the file holds."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bqrl.checks import shown, wrong_type
+from bqrl.checks import bad_type, one_line
 from bqrl.errors import FileFormatError
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.mdp import files
 from bqrl.mdp.columns import is_frame
-from bqrl.mdp.load import Kinds
-from bqrl.mdp.load import load as load_model
+from bqrl.mdp.load import Kinds, load_model
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy
-from bqrl.mdp.policy_arrays import policy_from_arrays
+from bqrl.policies.files import policy_from_arrays
+from bqrl.policies.protocol import Policy
 
 
 def _refuse_checkpoint(arrays: dict[str, Any]) -> NoReturn:
@@ -70,14 +69,14 @@ def load(
     """
     if not isinstance(path, (str, os.PathLike)):
         remedy = "pass a table to bqrl.MDP" if is_frame(path) else ""
-        raise wrong_type("path", path, "be a file name", type(path).__name__, remedy=remedy)
+        raise bad_type("path", path, "be a file name", type(path).__name__, remedy=remedy)
     return load_model(
         path, max_bytes=max_bytes, kinds=KINDS, horizon=horizon, start=start, discount=discount, columns=columns
     )
 
 
 def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
-    """Write a model, policy, record or estimate to a file, whole or not at all.
+    """Write a model, policy, record or estimate to a file atomically.
 
     Parameters
     ----------
@@ -94,14 +93,14 @@ def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
     >>> save(plan.policy, "policy.npz")  # doctest: +SKIP
     """
     if isinstance(thing, MDP):
-        files.save(thing, path, plain=plain)
+        files.save_model(thing, path, plain=plain)
     elif isinstance(thing, (Policy, Record, Estimate)):
         thing.save(path)
     else:
-        raise wrong_type(
+        raise bad_type(
             "thing",
             thing,
             "be a model, policy, record or estimate",
-            shown(type(thing).__name__),
-            remedy="save plan.policy of a plan",
+            one_line(type(thing).__name__),
+            remedy="for a plan, pass plan.policy",
         )

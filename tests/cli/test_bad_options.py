@@ -43,7 +43,7 @@ SOLVE = {
     "tiny.json --tau 0.1 --attitude robust": "radius must be given with attitude, got None; pass both",
     "tiny.json --tau 0.1 --radius 0.1 --attitude bold": "attitude must be",
     "tiny.json --tau 0.1 --planner greedy --randomized": "planner must be 'target' with randomized=True, got 'greedy'",
-    "tiny.json --tau 0.1 --max-nodes 9": "--max-nodes is a limit of --no-randomized; give both or neither",
+    "tiny.json --tau 0.1 --max-nodes 9": "--max-nodes requires --no-randomized",
     "tiny.json --tau 0.1 --secondary median": "secondary must be one of 'mean'",
     "tiny.json --tau 0.1 --arithmetic octal": "arithmetic must be",
     "tiny.json --tau 0.1 --horizon 0": "horizon must be a whole number of at least 1",

@@ -1,12 +1,10 @@
 """`bqrl`: commands, exit codes, and errors as one line."""
 
+import inspect
 import os
-import signal
 import subprocess
 import sys
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -18,6 +16,7 @@ from bqrl.cli import main
 from bqrl.cli.commands import COMMANDS, command_of, message_of
 from bqrl.cli.output import Command
 from bqrl.errors import ArgumentError, SizeError
+from bqrl.study.compare import FIRST_SEED
 
 
 def test_closed_streams_are_no_fault(tiny):
@@ -39,6 +38,38 @@ def test_signs_that_a_terminal_lacks_do_not_end_a_command(tiny):
     assert done.stdout.startswith("Gr??e ?: ")
 
 
+SOLVED = {"planner", "radius", "attitude", "randomized", "arithmetic"}
+RUN = {"tau", "episodes", "delta", "horizon"}
+SAME = [  # a command with only what it requires, the function that it calls, the one that it stands for, and what is compared
+    (("solve", "AssetSelling", "--tau", 0.1), "guarantee_curve", bqrl.guarantee_curve, {"points", "max_bytes", "keep"}),
+    (("solve", "AssetSelling", "--tau", 0.1, "--beta", 0.1), "solve", bqrl.solve, {*SOLVED, "secondary"}),
+    (("solve", "AssetSelling", "--tau", 0.1, "--secondary", "mean"), "solve", bqrl.solve, {*SOLVED, "beta"}),
+    (("learn", "AssetSelling"), "compare", bqrl.learn, {*RUN, "learner"}),  # not the seed, which is drawn in Python
+    (("compare", "AssetSelling"), "compare", bqrl.compare, {*RUN, "seeds", "workers"}),
+    (("fit", "log.csv", "--tau", 0.1), "cli.fit.fit", bqrl.fit, set(inspect.signature(bqrl.fit).parameters) - {"log"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "called", "function", "names"), SAME, ids=[" ".join(map(str, x[0])) for x in SAME])
+def test_a_command_and_its_function_have_the_same_defaults(cli, monkeypatch, command, called, function, names):
+    seen, signature = {}, inspect.signature(bqrl.fit if function is bqrl.fit else getattr(bqrl, called))
+
+    def stop(*arguments, **named):
+        call = signature.bind(*arguments, **named)
+        call.apply_defaults()
+        seen.update(call.arguments | call.arguments.get("options", {}))
+        raise ArgumentError("called")
+
+    monkeypatch.setattr(f"bqrl.{called}", stop)
+    assert cli(*command) == (2, "", "bqrl: called\n")
+    if called == "compare":
+        seen["learner"] = seen["learners"][0][1]
+        seen["seeds"] = len(seen["seeds"]) if seen["seeds"][0] == FIRST_SEED else seen["seeds"]
+    defaults = {name: inspect.signature(function).parameters[name].default for name in names}
+    assert {name: seen[name] for name in names} == defaults
+    assert seen.get("options", {}) == {}
+
+
 def test_unknown_command_is_one_line(cli):
     code, out, err = cli("solv")
     assert (code, out) == (2, "")
@@ -54,25 +85,6 @@ def test_an_interrupt_is_one_line_and_130(cli, tiny, monkeypatch):
     assert cli("solve", tiny, "--tau", 0.1) == (130, "", "bqrl: interrupted\n")
 
 
-def test_an_interrupt_during_the_imports_is_one_line_and_130(tmp_path):
-    # Some imports turn an interrupt into an ImportError; this one swallows it, and fails later.
-    (tmp_path / "gymnasium.py").write_text(
-        "import os, signal\ntry: os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt: pass"
-    )
-    entry = tomllib.loads(Path("pyproject.toml").read_text())["project"]["scripts"]["bqrl"].replace(":", " import ")
-    line = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from {entry}; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", line], capture_output=True, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore it
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "bqrl: interrupted\n")
-    ignored = subprocess.run(
-        [sys.executable, "-c", f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {line}"],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert "interrupted" not in ignored.stderr
-
-
 def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("two\nlines")
@@ -80,7 +92,7 @@ def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
     monkeypatch.setattr("bqrl.cli.solve.plan_levels", fail)
     code, out, err = cli("solve", tiny, "--tau", 0.1)
     assert (code, out) == (1, "")
-    assert err == "bqrl: unexpected RuntimeError: two lines; BQRL_DEBUG=1 shows where\n"
+    assert err == "bqrl: unexpected RuntimeError: two lines; BQRL_DEBUG=1 shows the traceback\n"
     monkeypatch.setenv("BQRL_DEBUG", "1")
     with pytest.raises(RuntimeError):
         cli("solve", tiny, "--tau", 0.1)

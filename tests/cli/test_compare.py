@@ -9,7 +9,7 @@ from helpers import SHORT, strict
 import bqrl
 from bqrl.cli.compare import EVERYONE, read_learners
 from bqrl.learners.run import LEARNERS
-from bqrl.mdp.shares import uniform
+from bqrl.policies.shares import uniform
 from bqrl.results.result import read
 from bqrl.study.scores import Experiment
 

@@ -50,7 +50,7 @@ def test_a_problem_without_its_data_is_listed_with_the_remedy(monkeypatch):
     ],
 )
 def test_brackets_and_ties_are_marked(level, shown):
-    assert envs.marked(level) == shown
+    assert envs.mark_optimum(level) == shown
 
 
 def test_envs_prints_ids_when_piped(cli):

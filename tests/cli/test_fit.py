@@ -66,7 +66,7 @@ def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
     assumed = "every episode starts in state 'well'"  # first states that the log does not show are not allowed for
     assert assumed in " ".join(text.split())
     assert assumed in html.unescape(page)
-    assert "the decisions to follow, in each situation that can be met; the column stage counts from 1" in page
+    assert "in each situation that can occur; the column stage counts from 1" in page
 
 
 def test_the_unit_and_the_name_of_a_stage(cli, log):

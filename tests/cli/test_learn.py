@@ -16,7 +16,7 @@ import pytest
 from helpers import SHORT, Corridor, one_line, strict
 
 import bqrl
-from bqrl.mdp.shares import uniform
+from bqrl.policies.shares import uniform
 from bqrl.results.result import read
 from bqrl.study.scores import mean_band
 from bqrl.study.store import Store, execute
@@ -161,7 +161,7 @@ def test_learn_writes_everything_and_prints_the_same_document(cli, tiny, tmp_pat
     curves = list(csv.DictReader(io.StringIO((folder / "curves.csv").read_text())))
     assert [int(row["episode"]) for row in curves] == list(range(1, 26))
     assert float(curves[-1]["gap_mean"]) == pytest.approx(stored["learners"][0]["mean"]["gap"])
-    low, high = mean_band(np.array([[row["gap"]] for row in rows]))
+    low, high = mean_band(np.array([[row["gap"]] for row in rows]), "gap")
     assert [float(curves[-1][key]) for key in ("gap_low", "gap_high")] == pytest.approx([*low, *high])
 
 
@@ -318,7 +318,7 @@ def test_an_environment_without_a_kernel_has_returns_only(cli, tmp_path):
     code, out, _ = cli("learn", *asked, "--learner", "q-learning")
     assert code == 0
     assert "last tenth" in out
-    assert "does not expose its kernel" in " ".join(out.split())
+    assert "does not expose its transition probabilities" in " ".join(out.split())
     code, out, err = cli("compare", *asked, "--learner", "q-learning", "--learner", "ppo", "--out", tmp_path / "c")
     assert (code, err) == (0, "")
     assert "Q-learning" in out

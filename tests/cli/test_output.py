@@ -17,7 +17,7 @@ from small_study import Heard, make
 from bqrl.cli import output
 from bqrl.cli.output import PIPED_WIDTH, Command, ProgressBar, column_widths, show
 from bqrl.learners.run import Run
-from bqrl.results.result import Result, Table, read
+from bqrl.results.result import Result, ResultTable, read
 from bqrl.study.runner import Engine
 
 
@@ -62,7 +62,7 @@ def test_a_command_ends_with_its_folder_its_text_and_what_was_left_out(capsys, t
     result = Result(kind="plan", title="t", left_out=["no charts"])
     shown = {
         "header": "Head",
-        "tables": [Table([{"n": 1}], caption="Numbers."), Table([])],
+        "tables": [ResultTable([{"n": 1}], caption="Numbers."), ResultTable([])],
         "lines": ["One.", "Two."],
     }
     Command(out=tmp_path / "o").conclude({"n": 1}, result, **shown)
@@ -86,7 +86,7 @@ def test_nothing_is_printed_if_the_folder_cannot_be_written(capsys, tmp_path):
 
 def test_a_long_text_is_broken_before_a_table_becomes_a_list(capsys):
     words = "one two three four five six seven eight nine ten " * 4
-    show(tables=[Table([{"problem": "A", "about": words}, {"problem": "B", "about": "short"}])])
+    show(tables=[ResultTable([{"problem": "A", "about": words}, {"problem": "B", "about": "short"}])])
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) == PIPED_WIDTH
     assert [line.split()[0] for line in lines] == ["problem", "─" * PIPED_WIDTH, "A", "eight", "B"]
@@ -111,7 +111,7 @@ def test_numbers_stay_whole_at_every_width(capsys, monkeypatch):
     row = {"upper bound (USD)": 6_000_000_000, "mean (USD)": 10_928_687_626, "risk-neutral (USD)": 5_000_000_000}
     for width in range(20, 70):
         monkeypatch.setattr(output, "PIPED_WIDTH", width)
-        show(tables=[Table([row])])
+        show(tables=[ResultTable([row])])
         printed = capsys.readouterr().out
         assert all(str(value) in printed for value in row.values()), width
 

@@ -148,7 +148,7 @@ def test_failed_runs_are_listed_and_the_exit_is_not_zero(cli, study_file, tmp_pa
     code, _, err = cli("--study", study_file, "--out", tmp_path)
     assert code == 1
     first, last = err.splitlines()[-2:]
-    assert first.startswith("bqrl: a run failed; all others are kept. First: ")
+    assert first.startswith("bqrl: 1 run failed; all others are kept. First: ")
     assert "seed 4" in first
     assert first.endswith("ValueError: no chance")
     assert last.endswith("lists every failure, and the same command tries again")

@@ -26,8 +26,8 @@ from law_oracle import (
 from scipy.stats import wasserstein_distance
 
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.kernels.draws import draw
 from bqrl.laws.law import MASS_TOL, Bound, Law, reaches
+from bqrl.loops.draws import draw
 
 masses = st.lists(st.floats(1e-3, 1.0), min_size=1, max_size=8)
 decimals = st.integers(-100_000, 100_000).map(lambda k: k / 1000)

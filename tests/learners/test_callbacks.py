@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.learners.callbacks import JsonLines, TensorBoard, together
+from bqrl.learners.callbacks import JsonLines, TensorBoard, chain_callbacks
 from bqrl.learners.run import Run
 
 MODEL = bqrl.envs.make("AssetSelling", offers=4, start=1)
@@ -82,7 +82,7 @@ def test_a_continued_run_leaves_the_log_of_an_uninterrupted_one(tmp_path):
             raise KeyboardInterrupt
 
     with JsonLines(parts) as log, pytest.raises(KeyboardInterrupt):
-        bqrl.learn(MODEL, **arguments, callback=together(log, stop), checkpoint=saved, checkpoint_every=6)
+        bqrl.learn(MODEL, **arguments, callback=chain_callbacks(log, stop), checkpoint=saved, checkpoint_every=6)
     with parts.open("a") as file:
         file.write('{"episode": 14, "ret')  # a line cut off by a crash
     assert lines_begun(parts) == 15
@@ -112,11 +112,11 @@ def test_a_refused_file_is_one_line(tmp_path):
 
 def test_together_calls_each_in_turn():
     called = []
-    both = together(lambda t, _: called.append((1, t)), lambda t, _: called.append((2, t)))
+    both = chain_callbacks(lambda t, _: called.append((1, t)), lambda t, _: called.append((2, t)))
     both(4, {})
     assert called == [(1, 4), (2, 4)]
-    assert together() is None
-    assert together(called.append) == called.append
+    assert chain_callbacks() is None
+    assert chain_callbacks(called.append) == called.append
 
 
 def test_numbers_are_collected_only_where_somebody_wants_them():

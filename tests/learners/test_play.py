@@ -10,7 +10,7 @@ import bqrl
 from bqrl.errors import ArgumentTypeError, EpisodeError, PolicyError
 from bqrl.learners.play import GymWorld, ModelWorld, blank_episode
 from bqrl.learners.run import learn
-from bqrl.mdp.policy import StochasticPolicy
+from bqrl.policies.stochastic import StochasticPolicy
 
 
 class Scripted(gym.Env):

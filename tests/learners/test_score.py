@@ -12,10 +12,10 @@ from bqrl.errors import FileFormatError
 from bqrl.learners import score
 from bqrl.learners.replan import Replanner
 from bqrl.learners.score import SIMULATED_EPISODES, Optimum, Scorer, optimum
-from bqrl.mdp import unroll
-from bqrl.mdp.find_grid import grid, rounded
+from bqrl.mdp.find_grid import returns_grid, rounded_grid
 from bqrl.planners.expected import best_mean
 from bqrl.planners.sweep import sweep
+from bqrl.policies import pairs as unrolled
 
 
 @settings(max_examples=30)
@@ -129,12 +129,12 @@ def sparse(rng, rewards, discount):
 @pytest.mark.parametrize("exact", [False, True])  # whether scores have an exact grid
 def test_the_error_covers_the_rounding_of_policies_planned_for_another_problem(up, exact, monkeypatch):
     monkeypatch.setattr(score, "evaluate", partial(evaluate, max_points=0, max_set=0, max_atoms=0))
-    monkeypatch.setattr(score, "scoring_grid", lambda mdp: grid(mdp) if exact else rounded(mdp, 20))
+    monkeypatch.setattr(score, "scoring_grid", lambda mdp: returns_grid(mdp) if exact else rounded_grid(mdp, 20))
     for seed in range(60):
         rng = np.random.default_rng(seed)
         discount, R = float(rng.choice([1.0, 0.9, 0.5])), rng.integers(-3, 4, (3, 3, 2, 3)) * 0.7
         mdp = sparse(rng, R, discount)
-        columns = rounded(mdp, int(rng.integers(2, 12)), up=up)
+        columns = rounded_grid(mdp, int(rng.integers(2, 12)), up=up)
         policy = sweep(mdp, columns).policy(float(rng.choice(columns.points(0))))
         other = sparse(rng, R * rng.choice([1.0, 3.0, 0.3]) + rng.choice([0.0, 1.7]), discount)
         assert_within_the_error(Scorer(other), other, policy)
@@ -193,7 +193,7 @@ def test_a_law_with_too_many_needs_is_simulated(monkeypatch):
     policy, scorer = bqrl.solve(mdp.replace(discount=0.9), 0.5).policy, Scorer(mdp)
     scorer.law(policy)
     assert scorer.simulated == 0
-    monkeypatch.setattr(unroll, "MAX_LABELS", 2)
+    monkeypatch.setattr(unrolled, "MAX_LABELS", 2)
     scorer = Scorer(mdp)
     scorer.law(policy)
     assert scorer.simulated == SIMULATED_EPISODES

@@ -4,7 +4,7 @@ from logged_problems import coin, simulated, study
 
 import bqrl
 from bqrl.errors import ArgumentError, FileFormatError
-from bqrl.logs.archive import fields, stored
+from bqrl.logs.archive import estimate_arrays, fields
 from bqrl.logs.fit import fit
 
 
@@ -40,7 +40,7 @@ def test_files_that_are_no_estimates_are_one_line(tmp_path):
     ],
 )
 def test_damaged_arrays_are_one_line(changes, words):
-    arrays = stored(fit(coin(20, 20), reward_range=(0, 1)))
+    arrays = estimate_arrays(fit(coin(20, 20), reward_range=(0, 1)))
     assert fields(arrays)["episodes"] == 20
     with pytest.raises(FileFormatError, match=words) as caught:
         fields(arrays | changes)

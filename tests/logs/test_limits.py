@@ -4,7 +4,7 @@ from oracles import random_mdp
 
 import bqrl
 from bqrl.logs.limits import next_target, shares
-from bqrl.mdp.find_grid import grid
+from bqrl.mdp.find_grid import returns_grid
 from bqrl.planners.sweep import ROBUST, sweep
 from bqrl.planners.uncertain import half_radius
 
@@ -14,7 +14,7 @@ def test_the_costs_of_all_rows_add_up_to_the_loss_through_the_balls(seed):
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng)
     radius = rng.random((mdp.H, mdp.S, mdp.A)) * 0.5
-    columns = grid(mdp)
+    columns = returns_grid(mdp)
     done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST)
     for column, target in enumerate(columns.points(0).tolist()):
         costs, met = shares(mdp, radius, target)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bqrl.errors import FileFormatError
-from bqrl.mdp.arrays import damaged, floats_of, number_of, read_only, require, whole_numbers_of
+from bqrl.mdp.arrays import damage_error, floats_of, number_of, read_only, require, whole_numbers_of
 
 
 def test_valid_arrays_come_back_as_64_bit_copies():
@@ -46,8 +46,8 @@ def test_read_only_is_a_view():
 
 def test_damaged_arrays_name_the_array():
     missing, other = (
-        damaged("a record", KeyError("pmf")),
-        damaged("a record", FileFormatError("two\nlines", column="x")),
+        damage_error("a record", KeyError("pmf")),
+        damage_error("a record", FileFormatError("two\nlines", column="x")),
     )
     assert (str(missing), missing.column) == ("expected a record, got damaged arrays: no array 'pmf'", "pmf")
     assert (str(other), other.column) == ("expected a record, got damaged arrays: two lines", "x")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning
-from bqrl.mdp.columns import ROLES, SYNONYMS, coded, frame_columns, label_text, match_columns, warn_of_costs
+from bqrl.mdp.columns import ROLES, SYNONYMS, code_labels, frame_columns, label_text, match_columns, warn_of_costs
 
 USUAL = list(ROLES)
 
@@ -132,7 +132,7 @@ def test_columns_must_be_a_dict():
 
 
 def test_labels_that_mean_the_same_are_one():
-    found = coded([3, "3", 3.0, np.float32(3), " 3 ", "x", None, float("nan"), "", 2.5, [1], [1]])
+    found = code_labels([3, "3", 3.0, np.float32(3), " 3 ", "x", None, float("nan"), "", 2.5, [1], [1]])
     assert found.labels == ["3", "x", "", "2.5", "[1]"]
     assert found.code.tolist() == [0, 0, 0, 0, 0, 1, 2, 2, 2, 3, 4, 4]
 
@@ -153,7 +153,7 @@ def test_arrays_that_differ_are_different_labels():
     close = [np.array([0.1, 1.0]), np.array([0.1 + 1e-12, 1.0])]
     long = [np.zeros(3000), np.eye(1, 3000, 1500)[0]]
     for cells in (close, long):
-        assert coded(cells).code.tolist() == [0, 1]
+        assert code_labels(cells).code.tolist() == [0, 1]
     assert label_text(np.array([1, 2])) == label_text([1, 2]) == "[1, 2]"
 
 

@@ -10,7 +10,7 @@ from oracles import achievable_laws, best_objective, small_mdps
 
 import bqrl
 from bqrl import MDP
-from bqrl.mdp.find_grid import grid, lattice, refitted, return_set, reward_step, rounded
+from bqrl.mdp.find_grid import lattice, refit_grid, return_set, returns_grid, reward_step, rounded_grid
 
 
 def chain(rewards, horizon=3, discount=1.0):
@@ -38,7 +38,7 @@ def test_the_exact_step_is_found(rewards, base, step):
 def test_rewards_without_a_step_have_none(rewards):
     assert reward_step(np.unique(rewards)) is None
     assert lattice(chain(rewards)) is None
-    assert grid(chain(rewards)).kind == "set"
+    assert returns_grid(chain(rewards)).kind == "set"
 
 
 def test_an_offset_without_a_fraction_is_no_obstacle():
@@ -56,7 +56,7 @@ def test_decimals_are_correctly_rounded_points():
 def test_every_achievable_return_is_a_point_of_every_grid(mdp):
     laws = achievable_laws(mdp, 100)
     assume(laws is not None)
-    for found in (lattice(mdp), return_set(mdp), grid(mdp)):
+    for found in (lattice(mdp), return_set(mdp), returns_grid(mdp)):
         points = found.points(0)
         for law in laws:
             for x, _ in law:
@@ -67,19 +67,19 @@ def test_every_achievable_return_is_a_point_of_every_grid(mdp):
 def test_a_set_replaces_a_lattice_that_is_much_larger():
     swim = chain([0.0, 5.0, 86.2971], horizon=100)
     assert lattice(swim, max_points=10**8) is not None  # 86 million points
-    found = grid(swim)
+    found = returns_grid(swim)
     assert (found.kind, found.size[0]) == ("set", 5151)
 
 
 def test_nothing_fits_a_size_that_is_too_small():
-    assert grid(chain(np.sqrt(np.arange(2.0, 40.0)), horizon=50), max_points=10, max_set=100) is None
+    assert returns_grid(chain(np.sqrt(np.arange(2.0, 40.0)), horizon=50), max_points=10, max_set=100) is None
     assert lattice(chain(np.arange(10.0), horizon=50), max_points=100) is None
 
 
 def test_sums_that_no_state_can_have_take_no_room():
     mdp = bqrl.envs.make("AssetSelling")
-    assert grid(mdp).size.tolist() == [25] * 10 + [1]
-    discounted = grid(mdp.replace(discount=0.9))
+    assert returns_grid(mdp).size.tolist() == [25] * 10 + [1]
+    discounted = returns_grid(mdp.replace(discount=0.9))
     assert discounted.kind == "set"
     assert discounted.size[0] < 250
 
@@ -87,7 +87,7 @@ def test_sums_that_no_state_can_have_take_no_room():
 @given(small_mdps(), st.floats(0.5, 1.0), st.booleans())
 def test_rounding_moves_returns_in_one_direction_by_at_most_its_error(mdp, discount, up):
     mdp = mdp.replace(discount=discount)
-    found = rounded(mdp, 50, up=up)
+    found = rounded_grid(mdp, 50, up=up)
     worth = mdp.discount ** np.arange(mdp.H)
     for h in range(mdp.H):
         reward = worth[h] * mdp.stage(h).reward
@@ -101,7 +101,7 @@ def test_a_set_that_fills_the_lattice_is_given_up_early():
     mdp = MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=600)
     assert return_set(mdp).size[0] == 601
     assert return_set(mdp, fewer_than=lattice(mdp).size // 4) is None
-    assert grid(mdp.replace(horizon=5000)).kind == "lattice"
+    assert returns_grid(mdp.replace(horizon=5000)).kind == "lattice"
 
 
 def test_huge_rewards_that_no_policy_meets_do_not_overflow():
@@ -167,6 +167,6 @@ def test_rewards_of_too_many_steps_do_not_overflow_a_grid_of_another_problem():
     """A decision table once said that -1,314,330 is earned after a reward of 1e12."""
     small, large = chain([1e-9, 2.5e-9], 2, 0.9), chain([1e12, 3e12], 2, 0.9)
     policy = bqrl.solve(small, 0.4, points=20_000).policy
-    assert refitted(policy.grid, small).error == policy.grid.error
-    assert refitted(policy.grid, large) is None
+    assert refit_grid(policy.grid, small).error == policy.grid.error
+    assert refit_grid(policy.grid, large) is None
     assert [row["reward"] for row in policy.table(large)] == [1e12, 3e12, None, None]

@@ -8,11 +8,11 @@ from oracles import small_mdps
 
 from bqrl import MDP
 from bqrl.errors import FileFormatError
-from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
-from bqrl.mdp.grid import apart, grid_from_arrays, merged, whole_steps
+from bqrl.mdp.find_grid import lattice, return_set, returns_grid, rounded_grid
+from bqrl.mdp.grid import drop_close, grid_from_arrays, merge_close, whole_steps
 
 COIN = MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.5), (0, 1, 0, 1.0, -0.5)], horizon=4)
-GRIDS = [lattice(COIN), return_set(COIN), rounded(COIN, 30), rounded(COIN, 30, up=True)]
+GRIDS = [lattice(COIN), return_set(COIN), rounded_grid(COIN, 30), rounded_grid(COIN, 30, up=True)]
 
 
 def test_snapping_before_rounding():
@@ -24,7 +24,7 @@ def test_snapping_before_rounding():
 
 @given(small_mdps(), st.floats(-3, 15))
 def test_the_column_of_a_need_is_the_first_point_that_covers_it(mdp, need):
-    found = grid(mdp)
+    found = returns_grid(mdp)
     points = found.points(0)
     column = int(found.column(0, need))
     assert column == points.size or points[column] >= need - 2e-3 * max(found.step, 1e-9)
@@ -33,7 +33,7 @@ def test_the_column_of_a_need_is_the_first_point_that_covers_it(mdp, need):
 
 @given(small_mdps(), st.integers(0, 3))
 def test_a_reward_reduces_the_need_by_as_much(mdp, choice):
-    found = (lattice(mdp), return_set(mdp), grid(mdp), rounded(mdp, 40))[choice]
+    found = (lattice(mdp), return_set(mdp), returns_grid(mdp), rounded_grid(mdp, 40))[choice]
     for h in range(mdp.H):
         for reward in np.unique(mdp.stage(h).reward):
             need = float(found.points(h)[-1])
@@ -57,6 +57,6 @@ def test_an_unknown_kind_of_grid_is_refused():
 
 
 def test_merged_values_differ_by_more_than_the_slack():
-    assert merged(np.array([0.0, 1e-12, 1.0, 1.0 + 1e-12]), 1e-9).tolist() == [0.0, 1.0]
+    assert merge_close(np.array([0.0, 1e-12, 1.0, 1.0 + 1e-12]), 1e-9).tolist() == [0.0, 1.0]
     chain = np.array([0.0, 0.6, 1.2, 1.8, 5.0])  # each value is near the next, but the first and the third are not
-    assert apart(chain, 1.0).tolist() == [0.0, 1.2, 5.0]
+    assert drop_close(chain, 1.0).tolist() == [0.0, 1.2, 5.0]

@@ -48,6 +48,23 @@ def test_available_masks_actions_of_the_vectorised_form():
     assert_same_noise(one, other)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_too_many_transitions_are_refused_before_the_states_are_followed(masked):
+    followed = []
+
+    def step(s, a, e):
+        followed.append(s.size)
+        return (s + 1) * 100 + a * 10 + e, a * 1.0  # every (action, event) leads to a new state
+
+    options = {"available": lambda s, a: a < 9} if masked else {}
+    law = dict.fromkeys(range(10), 0.1)
+    with pytest.raises(SizeError) as caught:
+        from_step(step, range(10), law, 4, 0, vectorized=True, max_transitions=5000, **options)
+    rows = 9 if masked else 10
+    assert (caught.value.needed, caught.value.limit) == (10 * rows + 10 * rows * 10 * rows, 5000)
+    assert followed == [10 * rows] * 2  # the first state, asked twice
+
+
 @pytest.mark.slow
 def test_a_million_transitions_in_seconds():
     def step(states, actions, events):
@@ -91,6 +108,7 @@ BAD = [
     ("a word as start", lambda: arrays(start="a"), TypeError, "start must be a whole number or a tuple of whole numbers if vectorized=True, got 'a'"),
     ("no action", lambda: arrays(available=lambda s, a: s > 0), ValueError, "available must leave state 0 an action, got none"),
     ("a mask of numbers", lambda: arrays(available=lambda s, a: s), ValueError, "available must return 2 booleans, got shape (2,) of int64"),
+    ("too many transitions", lambda: arrays(lambda s, a, e: (2 * s + e, a * 1.0), start=1, horizon=30, max_transitions=1000), SizeError, "the states must have at most max_transitions=1000 transitions, one per action and event, got at least 1020 by stage 8; use fewer states, actions or events, or raise max_transitions"),
     ("too many states", lambda: arrays(lambda s, a, e: (2 * s + e, a * 1.0), start=1, horizon=30, max_states=1000), SizeError, "step must reach at most max_states=1000 states, got 1023 by stage 9"),
 ]  # fmt: skip
 

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from mdp_strategies import P, R, laws
 
 from bqrl import MDP
 from bqrl.errors import ModelError
+from bqrl.mdp.table import from_columns
 
 
 def test_rows_that_sum_to_one_keep_their_bits():
@@ -51,6 +53,30 @@ def test_rewards_too_small_for_a_grid_are_refused_unless_all_are_zero():
             MDP([(0, 0, 0, 0.5, size), (0, 0, 0, 0.5, 0.0)], horizon=3)
     assert MDP([(0, 0, 0, 1.0, -0.0)], horizon=3).reward.max() == 0.0
     assert MDP([(0, 0, 0, 0.5, 5e-324), (0, 0, 0, 0.5, 1.0)], horizon=3).S == 1
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 2)] * 3, st.sampled_from([-1.0, -0.0, 0.0, 0.5, 2.0])), min_size=1),
+    st.booleans(),
+)
+def test_listed_lines_are_ordered_by_row_successor_and_reward_and_equal_ones_added_as_listed(lines, zeros):
+    s, a, s_next, reward = (np.array(column) for column in zip(*lines, strict=True))
+    p = np.where(np.arange(s.size) % 3 == 2, 0.0, 0.1 * (1 + np.arange(s.size)))
+    p[0::5] = 0.3
+    if not zeros:  # a row of zeros alone is refused
+        p = np.maximum(p, 0.1)
+    table, _ = from_columns(s * 0, s, a, s_next, p, reward, 2, S=3, A=3, keep_zeros=zeros)
+    outcomes = {}
+    for i in range(s.size):
+        outcomes.setdefault((s[i], a[i], s_next[i], reward[i]), []).append(i)
+    expected = sorted(outcomes)
+    assert table.successor.tolist() == [key[2] for key in expected]
+    assert table.probability.tolist() == [np.add.reduceat(p[outcomes[key]], [0])[0] for key in expected]
+    assert [table.line_outcome[outcomes[key]].tolist() for key in expected] == [
+        [i] * len(outcomes[key]) for i, key in enumerate(expected)
+    ]
+    stored = table.reward if table.reward is not None else np.repeat(table.row_reward.ravel(), np.diff(table.row_start))
+    assert stored.ravel().tolist() == [key[3] for key in expected]
 
 
 def test_percentages_are_asked_about():

@@ -9,7 +9,7 @@ from oracles import LEVELS, achievable_laws, best_objective, mixture_optimum, ra
 
 import bqrl
 from bqrl import MixturePolicy, evaluate, solve
-from bqrl.mdp.find_grid import grid
+from bqrl.mdp.find_grid import returns_grid
 
 SHARES = (Fraction(1), Fraction(1, 2), Fraction(1, 5), Fraction(1, 20), Fraction(1, 1000))
 
@@ -118,7 +118,7 @@ def test_a_gap_that_only_a_coin_could_close_is_not_chased():
 
 def test_the_note_of_a_bracket_names_the_lattice_where_an_exact_set_of_returns_fits():
     mdp = bqrl.envs.make("AssetSelling", horizon=3).replace(discount=0.5)
-    assert grid(mdp).exact
+    assert returns_grid(mdp).exact
     plan = solve(mdp, 0.1, beta=0.05)
     assert not plan.exact
     assert plan.law_upper is None  # the law of the policy is exact, the optimum is bracketed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.mdp.find_grid import grid
+from bqrl.mdp.find_grid import returns_grid
 
 FOLDER = Path(__file__).parents[3] / "shared" / "domains"
 STARTS = {"riverswim": 9, "machine": 1, "population": 44, "cliff": 37, "inventory2": 20}  # as the files count, from 1
@@ -35,7 +35,7 @@ def test_undiscounted_plans_are_exact(name, horizon):
 
 
 def test_riverswim_uses_the_set_of_its_returns():
-    found = grid(load("riverswim", 100))
+    found = returns_grid(load("riverswim", 100))
     assert found.kind == "set"
     assert int(found.size[0]) <= 5151  # sums of 100 rewards out of three; from this start some cannot occur
 

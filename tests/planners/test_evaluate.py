@@ -9,13 +9,13 @@ from oracles import exact_outcomes, fraction, random_mdp, small_mdps, to_law
 import bqrl
 from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, evaluate, simulate, solve
 from bqrl.errors import ArgumentTypeError, GridError, SizeError
-from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
-from bqrl.mdp.unroll import reached_pairs
-from bqrl.planners import follow
+from bqrl.mdp.find_grid import lattice, return_set, returns_grid, rounded_grid
 from bqrl.planners.evaluate import Limits, _law_on, law_bracket
-from bqrl.planners.follow import play_shares
 from bqrl.planners.sweep import sweep
 from bqrl.planners.target import guarantee_curve
+from bqrl.policies import forward
+from bqrl.policies.forward import play_shares
+from bqrl.policies.pairs import reached_pairs
 
 
 def enumerated_law(mdp, policy):
@@ -121,7 +121,7 @@ def test_a_bracket_holds_the_exact_law_and_narrows_with_the_grid(mdp, seed, disc
         assert upper.shift(1e-9).dominates(exact)
         assert exact.shift(1e-9).dominates(lower)
         widths.append(upper.mean() - lower.mean())
-    span = max(1e-12, rounded(mdp, 10).step * 10)
+    span = max(1e-12, rounded_grid(mdp, 10).step * 10)
     assert widths[1] <= 2 * mdp.H * span / 1000 + 1e-9
 
 
@@ -215,7 +215,7 @@ def test_threads_do_not_change_a_law():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(60), size=(60, 2))
     mdp = MDP(P, rng.integers(0, 200, (60, 2)), horizon=12)
-    assert grid(mdp).cells * mdp.S > 100_000
+    assert returns_grid(mdp).cells * mdp.S > 100_000
     policy = random_markov(mdp, 0)
     import numba
 
@@ -366,7 +366,7 @@ def with_other_discounts():
 ])  # fmt: skip
 def test_the_message_on_a_policy_without_a_grid_says_which_grid_is_missing(planned, why):
     models = with_other_discounts()
-    assert [grid(mdp) is not None for mdp in models] == [True, False]
+    assert [returns_grid(mdp) is not None for mdp in models] == [True, False]
     policy, other = solve(models[planned], 0.3).policy, models[1 - planned]
     with pytest.raises(GridError, match="a target policy requires an exact grid of returns, and ") as caught:
         evaluate(other, policy)
@@ -379,7 +379,7 @@ def test_the_message_on_a_policy_without_a_grid_says_which_grid_is_missing(plann
 
 def test_steps_too_small_for_a_problem_are_named():
     mdp = bqrl.MDP([[[1.0, 0.0]], [[0.5, 0.5]]], [[0.0], [100.0]], horizon=3, start=0)  # every return from state 0 is 0
-    policy = sweep(mdp, rounded(mdp, 50)).policy(0.0)
+    policy = sweep(mdp, rounded_grid(mdp, 50)).policy(0.0)
     with pytest.raises(
         GridError, match="planned on a rounded grid with steps too small for this problem; raise max_atoms=1,"
     ):
@@ -388,7 +388,7 @@ def test_steps_too_small_for_a_problem_are_named():
 
 def test_a_forward_pass_that_does_not_fit_into_memory_is_refused(monkeypatch):
     mdp = with_other_discounts()[0]
-    monkeypatch.setattr(follow, "MAX_MASSES", 1000)
+    monkeypatch.setattr(forward, "MAX_MASSES", 1000)
     with pytest.raises(
         SizeError, match=r"must fit into .* GiB, got .* GiB; lower max_points or points, or use sim"
     ) as caught:

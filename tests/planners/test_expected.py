@@ -8,7 +8,7 @@ from scipy import sparse
 
 import bqrl
 from bqrl import MDP, Law, MarkovPolicy, evaluate, solve
-from bqrl.planners.expected import best_mean, plan_expected, settled
+from bqrl.planners.expected import best_mean, is_settled, plan_expected
 
 levels = st.sampled_from(LEVELS)
 
@@ -80,11 +80,11 @@ def test_sparse_problem_without_a_grid_is_bracketed():
 
 def test_settled_looks_at_both_sides_of_the_level():
     law = Law([0, 1], [0.5, 0.5])
-    assert not settled(law, 0.5, 0.0, 1e-15)
-    assert settled(law, 0.4, 0.0, 1e-15)
-    assert not settled(Law([0, 1], [0.5 - 1e-13, 0.5 + 1e-13]), 0.5, 0.0, 1e-15), "only MASS_TOL decided"
-    assert settled(law, 0.9, 1e-9, 1e-15), "all levels of the buffer lie in one atom"
-    assert not settled(law, 0.5, 1e-9, 1e-15), "rounding over a tiny buffer"
+    assert not is_settled(law, 0.5, 0.0, 1e-15)
+    assert is_settled(law, 0.4, 0.0, 1e-15)
+    assert not is_settled(Law([0, 1], [0.5 - 1e-13, 0.5 + 1e-13]), 0.5, 0.0, 1e-15), "only MASS_TOL decided"
+    assert is_settled(law, 0.9, 1e-9, 1e-15), "all levels of the buffer lie in one atom"
+    assert not is_settled(law, 0.5, 1e-9, 1e-15), "rounding over a tiny buffer"
 
 
 @pytest.mark.parametrize("planner", ["target", "frontier", "greedy", "expected"])

@@ -9,9 +9,9 @@ from oracles import LEVELS, exact_mean, exact_objective, exact_outcomes, fractio
 import bqrl
 from bqrl import MDP, evaluate
 from bqrl.errors import GridError
-from bqrl.mdp.find_grid import grid, lattice, return_set, rounded
+from bqrl.mdp.find_grid import lattice, return_set, returns_grid, rounded_grid
 from bqrl.planners import greedy
-from bqrl.planners.greedy import Choice, greedy_policies, optimistic_greedy, plan_greedy
+from bqrl.planners.greedy import CandidateChoice, greedy_policies, optimistic_greedy, plan_greedy
 
 levels = st.sampled_from(LEVELS)
 shares = st.sampled_from([Fraction(0), Fraction(1, 7), Fraction(1, 2), Fraction(1)])
@@ -137,11 +137,11 @@ def test_objective_values_within_the_tolerance_tie(loss, chosen):
 
 def test_a_rounded_grid_is_refused_with_the_remedy():
     mdp = MDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [np.pi]], horizon=60, discount=0.97)
-    assert grid(mdp) is None
+    assert returns_grid(mdp) is None
     with pytest.raises(GridError, match="use planner='target', which brackets"):
         plan_greedy(mdp, 0.5)
     with pytest.raises(ValueError, match="requires an exact grid"):
-        greedy_policies(mdp, mdp.probability[None], 0.5, 0.0, rounded(mdp, 100))
+        greedy_policies(mdp, mdp.probability[None], 0.5, 0.0, rounded_grid(mdp, 100))
 
 
 def test_shapes_are_checked():
@@ -155,7 +155,7 @@ def test_candidates_tie_towards_the_empirical_kernel():
     rows = mdp.row_start.size - 1
     uniforms = np.random.default_rng(0).random((4, rows, 2))
     choice = optimistic_greedy(mdp, mdp.probability, np.zeros(rows), 0.5, 0.1, uniforms)
-    assert isinstance(choice, Choice)
+    assert isinstance(choice, CandidateChoice)
     assert choice.kernel == 0
     assert len(set(choice.values)) == 1
     assert choice.value == greedy_policies(mdp, mdp.probability[None], 0.5, 0.1).values[0]
@@ -166,7 +166,7 @@ def test_optimism_helps_and_is_the_best_candidate(tau):
     mdp = bqrl.envs.make("AssetSelling").staged()
     rows = mdp.row_start.size - 1
     uniforms = np.random.default_rng(1).random((4, rows, 2))
-    columns = grid(mdp)
+    columns = returns_grid(mdp)
     choice = optimistic_greedy(mdp, mdp.probability, np.full(rows, 0.05), tau, tau / 3, uniforms, columns)
     again = optimistic_greedy(mdp, mdp.probability, np.full(rows, 0.05), tau, tau / 3, uniforms, columns)
     assert np.array_equal(choice.actions, again.actions)

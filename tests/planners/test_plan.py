@@ -8,7 +8,8 @@ import pytest
 import bqrl
 from bqrl import Law, Plan, solve
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.planners.plan import Comparison, check_levels, check_mdp, fragility, level_error, objective_name
+from bqrl.mdp.model import check_mdp
+from bqrl.planners.plan import Comparison, check_levels, fragility, level_error, objective_name
 
 MODEL = bqrl.envs.make("AssetSelling")
 DISCOUNTED = MODEL.replace(discount=0.9, horizon=30)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bqrl import MDP, Law, evaluate, load, simulate, solve
 from bqrl.laws.law import size_of
 from bqrl.mdp.grid import whole_steps
-from bqrl.planners.plan import equal_values, level_error, steady
+from bqrl.planners.plan import equal_values, is_steady, level_error
 
 SCALES = (1e-9, 1e-6, 1.0, 1e6, 1e12)
 
@@ -127,8 +127,8 @@ def test_values_are_equal_relative_to_the_returns():
 def test_values_that_a_buffered_quantile_does_not_average_do_not_blur_it():
     near, far = Law([0.0, 1.0, 2.0], [0.4, 0.5, 0.1]), Law([0.0, 1.0, 1e19], [0.4, 0.5, 0.1])
     assert level_error(far, 0.5, 0.2, 1e-15) == level_error(near, 0.5, 0.2, 1e-15) == pytest.approx(5e-15)
-    assert steady(far, 0.5, 0.2, 1e-15)
-    assert not steady(far, 0.95, 0.2, 1e-8)
+    assert is_steady(far, 0.5, 0.2, 1e-15)
+    assert not is_steady(far, 0.95, 0.2, 1e-8)
 
 
 # -- scaled rewards -----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from oracles import achievable_laws, best_objective, mixture_optimum, small_mdps
 
 import bqrl
 from bqrl import MDP, solve
-from bqrl.errors import SizeError
+from bqrl.errors import ArgumentError, SizeError
 
 MODEL = bqrl.envs.make("AssetSelling")
 DISCOUNTED = MODEL.replace(discount=0.9, horizon=30)
@@ -35,6 +35,42 @@ def test_section_five_of_the_design_table():
         for planner in ("target", "greedy", "expected")
     }
     assert found == {"target": [19, 23, 24], "greedy": [13, 22, 24], "expected": [17, 22, 24]}
+
+
+@pytest.mark.parametrize("name", ["AssetSelling", "bqrl/AssetSelling-v0"])
+def test_a_problem_may_be_given_by_its_name(name):
+    plan, policy = solve(name, 0.1), solve(MODEL, 0.1).policy
+    assert (plan.value, plan.policy.start()) == (19 / 24, policy.start())
+    assert bqrl.guarantee_curve(name)(0.1) == 19 / 24
+    assert bqrl.evaluate(name, policy).equals(plan.law, tol=0.0)
+    assert np.array_equal(bqrl.simulate(name, policy, 20, seed=3), bqrl.simulate(MODEL, policy, 20, seed=3))
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("AssetSeling", "did you mean 'AssetSelling'?"),
+        ("bqrl/AssetSeling-v0", "did you mean 'AssetSelling'?"),
+        ("model.csv", "read a file with bqrl.load"),
+        ("CliffWalking-v1", "build it with bqrl.from_gymnasium"),
+        ("", "choose from AmericanPut, "),
+    ],
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda name: solve(name, 0.1),
+        bqrl.guarantee_curve,
+        lambda name: bqrl.evaluate(name, "always:Stop"),
+        lambda name: bqrl.simulate(name, "always:Stop"),
+    ],
+    ids=["solve", "guarantee_curve", "evaluate", "simulate"],
+)
+def test_a_name_of_no_problem_is_refused_with_its_remedy(use, name, remedy):
+    with pytest.raises(ArgumentError) as caught:
+        use(name)
+    assert str(caught.value).startswith(f"mdp must be an MDP or the name of a problem, got {name!r}; {remedy}")
+    assert "\n" not in str(caught.value)
 
 
 REFUSALS = [

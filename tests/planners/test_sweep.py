@@ -6,7 +6,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracles import achievable_laws, small_mdps
 
-from bqrl import MDP
 from bqrl.mdp.find_grid import lattice
 from bqrl.planners.sweep import Layout, sweep
 
@@ -45,21 +44,3 @@ def test_states_that_cannot_be_met_may_be_left_out(mdp, half):
         reached = mdp.reachable[h]
         assert np.array_equal(every.actions[h][reached], met.actions[h][reached])
         assert not met.actions[h][~reached].any()
-
-
-def test_dense_and_sparse_sweeps_agree():
-    rng = np.random.default_rng(3)
-    P = rng.dirichlet(np.full(40, 0.3), size=(3, 40, 2))
-    P[P < 0.002] = 0
-    P /= P.sum(axis=-1, keepdims=True)
-    R = rng.integers(-2, 5, (3, 40, 2))
-    dense = MDP(P, R)
-    rows = [(h, s, a, t, P[h, s, a, t], float(R[h, s, a])) for h, s, a, t in zip(*np.nonzero(P), strict=True)]
-    listed = MDP(
-        [*rows[:-1], (*rows[-1][:4], rows[-1][4] / 2, rows[-1][5]), (*rows[-1][:4], rows[-1][4] / 2, rows[-1][5])]
-    )
-    by_outcome = MDP(P, np.broadcast_to(R[..., None], P.shape) + np.where(P > 0, 0.0, 0.5))
-    roots = [sweep(mdp, lattice(mdp)).root for mdp in (dense, listed, by_outcome)]
-    assert np.allclose(roots[0], roots[1], atol=1e-13)
-    assert np.allclose(roots[0], roots[2], atol=1e-13)
-    assert np.allclose(sweep(dense, lattice(dense), policy=False).root, roots[0], atol=1e-13)

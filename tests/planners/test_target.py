@@ -9,7 +9,7 @@ from planner_problems import NEARLY, RISKY
 
 import bqrl
 from bqrl import MDP, TargetPolicy, evaluate, guarantee_curve, simulate, solve
-from bqrl.mdp.find_grid import lattice, return_set, rounded
+from bqrl.mdp.find_grid import lattice, return_set, rounded_grid
 from bqrl.planners.sweep import sweep
 
 
@@ -211,7 +211,7 @@ def test_a_rounded_grid_stays_small_where_what_differs_cancels_out():
     rows = [(0, 0, 0, 1, 0.5, 0.0), (0, 0, 0, 2, 0.5, 1.0), (0, 1, 0, 1, 1.0, 0.0), (0, 2, 0, 2, 1.0, 0.0)]
     rows += [(1, 0, 0, 0, 1.0, 0.0), (1, 1, 0, 1, 1.0, 1.0), (1, 2, 0, 2, 1.0, 0.0)]
     mdp = bqrl.MDP(rows, horizon=2)
-    assert rounded(mdp, 10).size.max() <= 42
+    assert rounded_grid(mdp, 10).size.max() <= 42
     assert solve(mdp, 0.3, points=10).value == 1.0
 
 

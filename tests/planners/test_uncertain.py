@@ -11,12 +11,12 @@ from scipy.optimize import linprog
 import bqrl
 from bqrl import MDP, evaluate, simulate, solve
 from bqrl.errors import ArgumentError
-from bqrl.mdp.find_grid import lattice, rounded
+from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import ReturnSet
 from bqrl.mdp.table import from_columns
-from bqrl.planners.follow import sums_on
 from bqrl.planners.sweep import ROBUST, sweep
 from bqrl.planners.uncertain import _lowest_over_widths, _worst_costs, half_radius, robust_value
+from bqrl.policies.forward import sums_on
 
 LEVELS = st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9])
 
@@ -201,7 +201,7 @@ def test_notes_round_promises_down_and_errors_up():
         assert plan.notes[0].startswith("at least 1.66666 ")
     for points in (7, 11, 13):
         note = solve(mdp, 0.2, radius=0.1, attitude="robust", points=points).notes[-1]
-        assert float(note.rpartition(" ")[2]) >= rounded(mdp, points).error * (1 - 1e-12)
+        assert float(note.rpartition(" ")[2]) >= rounded_grid(mdp, points).error * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("beta", [0.1, 0.3])
@@ -313,7 +313,7 @@ def test_missing_mass_against_a_linear_programme(monkeypatch, path, seed):
     missing = half * rng.random((H, S * A))
     if path != "one call":
         monkeypatch.setattr("bqrl.planners.sweep.SMALL_WORK", 0)
-    monkeypatch.setattr("bqrl.planners.sweep.SMALL_STATES", 1 if path == "products" else 10**6)
+    monkeypatch.setattr("bqrl.mdp.products.SMALL_STATES", 1 if path == "products" else 10**6)
     columns = lattice(mdp)
     found = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
     value = np.zeros((S, int(columns.size[H]) + 1))

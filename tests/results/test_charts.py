@@ -13,12 +13,12 @@ from bqrl.results.charts import (
     MAX_POINTS,
     Curve,
     curves_chart,
-    folded,
+    fold_text,
     image,
     learner_colours,
     lines,
-    thinned,
-    tips,
+    thin_line,
+    tooltips,
 )
 from bqrl.results.plan_charts import law_chart
 from bqrl.results.views import experiment_view
@@ -28,11 +28,11 @@ from bqrl.study.scores import Contender
 def test_thinning_keeps_the_ends_and_the_shape():
     x = np.linspace(0.0, 1.0, 50_000)
     y = np.where(x > 0.37, 1.0, 0.0)
-    kept = thinned(x, y)
+    kept = thin_line(x, y)
     assert kept.size <= MAX_POINTS
     assert (kept[0], kept[-1]) == (0, x.size - 1)
     assert np.abs(np.interp(x, x[kept], y[kept]) - y).max() == 0.0  # a jump stays a jump
-    assert thinned(x[:10], y[:10]).tolist() == list(range(10))
+    assert thin_line(x[:10], y[:10]).tolist() == list(range(10))
 
 
 def test_curves_say_what_their_band_is():
@@ -144,13 +144,13 @@ def test_without_altair_one_line_names_the_extra(monkeypatch):
 
 
 def test_texts_are_folded_at_words():
-    assert folded("one two three", 8) == ["one two", "three"]
-    assert folded(["", ["a-very-long-word b"]], 8) == [[""], [["a-very-long-word", "b"]]]
+    assert fold_text("one two three", 8) == ["one two", "three"]
+    assert fold_text(["", ["a-very-long-word b"]], 8) == [[""], [["a-very-long-word", "b"]]]
 
 
 def test_tooltips_have_a_title_and_may_have_a_format():
-    assert [tip.to_dict() for tip in tips("x:Q")] == [{"field": "x", "type": "quantitative"}]
-    plain, formatted = (tip.to_dict() for tip in tips(("x:Q", "return"), ("y:Q", "share", ".2f")))
+    assert [tip.to_dict() for tip in tooltips("x:Q")] == [{"field": "x", "type": "quantitative"}]
+    plain, formatted = (tip.to_dict() for tip in tooltips(("x:Q", "return"), ("y:Q", "share", ".2f")))
     assert (plain["title"], "format" in plain) == ("return", False)
     assert (formatted["field"], formatted["title"], formatted["format"]) == ("y", "share", ".2f")
 

@@ -359,7 +359,7 @@ def test_only_a_full_disk_needs_room(tmp_path, monkeypatch):
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc, in which nobody can make a file")
 def test_a_folder_that_cannot_be_made_is_refused_before_any_work():
     with pytest.raises(
-        OSError, match=r"^cannot write to the folder /proc/x: no file can be made in /proc \(.*\); choose another"
+        OSError, match=r"^cannot write to the folder /proc/x: no file can be created in /proc \(.*\); choose another"
     ):
         module.Folder("/proc/x").check([])
 

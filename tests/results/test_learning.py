@@ -29,7 +29,7 @@ WORDS = Words(title="Sale", unit="EUR")
 
 @pytest.fixture(scope="module")
 def found():
-    experiment = bqrl.compare(MODEL, ["q-learning", "ucbvi"], tau=0.3, episodes=40, seeds=3, workers=1)
+    experiment = bqrl.compare(MODEL, ["q-learning", "ucbvi"], tau=0.3, episodes=40, seeds=range(3), workers=1)
     sizes = {"states": MODEL.S, "actions": MODEL.A, "horizon": MODEL.H, "start": "2", "discount": 1.0}
     return Learned(experiment=experiment, words=WORDS, model=sizes)
 

@@ -16,7 +16,7 @@ from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS
 from bqrl.papers.ucb_bqrl.view import View
 from bqrl.results.charts import STYLE
 from bqrl.results.page import PAGE, page
-from bqrl.results.result import Choice, Result, Sentence, Table, read
+from bqrl.results.result import Control, Result, ResultTable, Sentence, read
 from bqrl.study.scores import band_name
 
 NASTY = '<script>alert("x")</script>'
@@ -35,7 +35,7 @@ def test_a_new_kind_of_result_needs_no_page_of_its_own():
         title=NASTY,
         settings={"name": NASTY, "levels": [0.1, 0.2], "params": {}},
         tables={
-            "answers": Table(
+            "answers": ResultTable(
                 [{"who": NASTY, "share": 0.25, "share_std": 0.01}] * 300, titles={"who": "<who>"}, caption=NASTY
             )
         },
@@ -45,7 +45,7 @@ def test_a_new_kind_of_result_needs_no_page_of_its_own():
             Sentence("Only at 0.2.", when={"level": 0.2}),
             Sentence("Only at 0.1.", when={"level": 0.1}),
         ],
-        choices=[Choice(name="level", title="Level", values=[0.1, 0.2, 0.3], labels=["a", "b", "c"], start=1)],
+        choices=[Control(name="level", title="Level", values=[0.1, 0.2, 0.3], labels=["a", "b", "c"], start=1)],
         details={"versions": {"bqrl": "1"}, "seconds": 2.0},
     )
     html = page(result)
@@ -74,7 +74,7 @@ def test_a_result_without_charts_carries_no_library():
 
 
 def test_a_page_has_no_empty_box_and_no_empty_heading():
-    html = page(Result(kind="problems", title="t", tables={"a": Table([{"x": 1}])}))
+    html = page(Result(kind="problems", title="t", tables={"a": ResultTable([{"x": 1}])}))
     assert 'class="card"' not in html
     assert "<h2>Settings</h2>" not in html
     assert "<h2>Settings</h2>" in page(Result(kind="problems", title="t", settings={"a": 1}))
@@ -398,7 +398,7 @@ def test_the_page_names_its_extra(monkeypatch):
 def test_sentences_below_a_long_table_are_apart(monkeypatch):
     """Once "The first 200 of 201 rows.The file"."""
     monkeypatch.setattr("bqrl.results.page.MAX_CSV", 10)
-    html = page(Result(kind="plan", title="t", tables={"long": Table([{"x": i} for i in range(201)])}))
+    html = page(Result(kind="plan", title="t", tables={"long": ResultTable([{"x": i} for i in range(201)])}))
     assert "The first 200 of 201 rows. The file long.csv" in html
 
 
@@ -406,7 +406,7 @@ def test_sentences_below_a_long_table_are_apart(monkeypatch):
 def test_a_printed_table_is_whole_and_light(browser, tmp_path):
     """Once, tables were cut at the height of their box, and wide ones at the edge of the sheet."""
     rows = [{f"column number {k}": "some words" for k in range(12)} | {"n": i} for i in range(60)]
-    (tmp_path / PAGE).write_text(page(Result(kind="plan", title="t", tables={"long": Table(rows)})))
+    (tmp_path / PAGE).write_text(page(Result(kind="plan", title="t", tables={"long": ResultTable(rows)})))
     look = """
         const box = document.querySelector(".scroll"), all = document.documentElement;
         return [box.scrollHeight - box.clientHeight, all.scrollWidth - all.clientWidth,

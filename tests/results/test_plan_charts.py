@@ -53,7 +53,7 @@ def test_a_bracket_is_drawn_as_a_band_and_said():
     for tau in (0.05, 0.1, 0.31, 0.5, 0.9):
         row = max((row for row in chart_values(spec, 0) if row["x"] < tau), key=lambda row: row["x"])
         assert (row["low"], row["high"]) == pytest.approx((curve(tau), curve.ceiling(tau)), rel=1e-5)
-    assert "rounding of the returns leaves open" in " ".join(spec["title"]["subtitle"])
+    assert "from rounding the returns" in " ".join(spec["title"]["subtitle"])
 
 
 def test_the_bars_of_a_law_sum_to_one_and_split_at_the_promise():
@@ -90,7 +90,7 @@ def test_a_wide_law_is_thinned_and_its_rare_ends_are_said():
     assert len(rows) <= MAX_BARS + 1  # one bar is split at the promise
     assert sum(row["share"] for row in rows) == pytest.approx(1.0, abs=1e-4)
     assert sum(row["share"] for row in rows if row["kind"] == "below the promise") == pytest.approx(0.1, abs=1e-3)
-    assert "rarer returns" in " ".join(spec["title"]["subtitle"])
+    assert "all returns beyond them" in " ".join(spec["title"]["subtitle"])
 
 
 def test_sixty_steps_are_not_shifted():

@@ -11,7 +11,7 @@ from small_result import make
 import bqrl
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.results.folder import Folder
-from bqrl.results.result import Result, Sentence, Table, contents, read, to_json, write
+from bqrl.results.result import Result, ResultTable, Sentence, contents, read, to_json, write
 
 
 def test_a_result_survives_the_folder(tmp_path):
@@ -48,7 +48,7 @@ def test_names_of_files_stay_inside_the_folder(tmp_path, name):
 
 def test_columns_keep_their_types(tmp_path):
     rows = [{"flag": True, "count": 3, "share": 1.0, "code": "1.0"}, {"flag": None, "count": 4, "share": 2, "code": ""}]
-    write(Result(kind="plan", title="t", tables={"all": Table(rows)}), tmp_path)
+    write(Result(kind="plan", title="t", tables={"all": ResultTable(rows)}), tmp_path)
     back = read(tmp_path).tables["all"].rows
     assert back == [rows[0], rows[1] | {"code": None}]  # an empty text is an empty field
     assert [type(value) for value in back[0].values()] == [bool, int, float, str]
@@ -74,7 +74,7 @@ NAMES = [
 
 def test_names_that_look_like_formulas_do_not_run_in_a_spreadsheet_and_read_back(tmp_path):
     """Once a state called =HYPERLINK(...) became a formula of the exported table."""
-    table = Table([{"=stage": name, "value": -2.5, "share": None} for name in NAMES])
+    table = ResultTable([{"=stage": name, "value": -2.5, "share": None} for name in NAMES])
     write(Result(kind="plan", title="t", tables={"all": table}), tmp_path)
     with open(tmp_path / "all.csv", newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)

@@ -9,10 +9,10 @@ from helpers import colours_of
 from small_study import SMALL, make
 
 import bqrl
+from bqrl.display import format_number
 from bqrl.results import study_view
 from bqrl.results.charts import BLUE, MAX_POINTS, PINK, SKY, learner_colours
 from bqrl.results.study_view import StudyView, words_of
-from bqrl.results.words import number
 from bqrl.study.problems import problem_of
 from bqrl.study.scores import Contender, band_name, mean_band
 from bqrl.study.study import Study
@@ -185,8 +185,8 @@ def test_the_order_of_shown_curves_is_that_of_the_held_out_seeds(study, view):
     assert view.order(0.5, "exact", "geometric").startswith("τ = 0.5, 2 seeds: ")
     first = text.removeprefix("τ = 0.5, 2 held-out seeds: ").split(" have " if " have " in text else " has ")[0]
     for key, label in view.labels.items():
-        assert (label in first) == (number(ends[key].mean(), 4) == number(least, 4))
-    assert f"{number(least, 4)} after 60 episodes" in text
+        assert (label in first) == (format_number(ends[key].mean(), 4) == format_number(least, 4))
+    assert f"{format_number(least, 4)} after 60 episodes" in text
 
 
 def test_the_words_are_those_of_the_problem(view, tmp_path):
@@ -233,7 +233,7 @@ def test_orders_of_small_amounts_show_their_digits(tmp_path):
     rows = StudyView(small).tables()["orderings"].rows
     for row, measure in zip(rows, small.spec.measures, strict=True):
         for place in small.ranked(0.5).order(measure):
-            assert f"{place['learner']} {number(place['mean'])}" in row["order"]
+            assert f"{place['learner']} {format_number(place['mean'])}" in row["order"]
 
 
 def test_a_single_winner_lies_on_an_edge(study):

@@ -9,7 +9,7 @@ import pytest
 from helpers import chart_values, colours_of
 
 import bqrl
-from bqrl.mdp.shares import uniform
+from bqrl.policies.shares import uniform
 from bqrl.results.views import mdp_view, policy_view
 from bqrl.study.scores import band_name
 

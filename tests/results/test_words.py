@@ -7,23 +7,20 @@ from hypothesis import strategies as st
 
 import bqrl
 from bqrl import Law
-from bqrl.display import plural
+from bqrl.display import format_number, percent, plural, runs
 from bqrl.envs import about, names
 from bqrl.errors import ArgumentError
-from bqrl.results.result import Table
+from bqrl.results.result import ResultTable
 from bqrl.results.words import (
     Words,
-    apart,
     cell,
-    displayed,
-    fixed,
-    learned,
-    listed,
+    display_table,
+    learning_sentences,
+    list_words,
     meaning,
-    number,
     order_of,
-    percent,
-    runs,
+    tell_apart,
+    two_decimals,
 )
 from bqrl.study.scores import Experiment
 
@@ -52,26 +49,26 @@ LEVEL = {
     ],
 )  # fmt: skip
 def test_numbers_read_as_people_write_them(x, text):
-    assert number(x) == text
+    assert format_number(x) == text
 
 
 def test_missing_and_infinite_numbers():
-    assert number(None) == number(float("nan")) == "\N{EN DASH}"
-    assert (number(float("inf")), number(float("-inf"))) == ("∞", "-∞")
+    assert format_number(None) == format_number(float("nan")) == "\N{EN DASH}"
+    assert (format_number(float("inf")), format_number(float("-inf"))) == ("∞", "-∞")
 
 
 def test_different_numbers_look_different():
-    assert apart(1.0, 1.0) == ["1", "1"]
-    assert apart(12.345, 12.40) == ["12.35", "12.4"]
-    assert apart(12.34561, 12.34589) == ["12.3456", "12.3459"]
-    assert apart(1000.001, 1000.002) == ["1,000.001", "1,000.002"]
-    assert apart(12.3451, 12.3449, directions=(-1, -1)) == ["12.3451", "12.3449"]
-    assert apart(12.34567, 12.34568, directions=(-1, 1)) == ["12.34567", "12.34568"]  # not 12.34 and 12.35
+    assert tell_apart(1.0, 1.0) == ["1", "1"]
+    assert tell_apart(12.345, 12.40) == ["12.35", "12.4"]
+    assert tell_apart(12.34561, 12.34589) == ["12.3456", "12.3459"]
+    assert tell_apart(1000.001, 1000.002) == ["1,000.001", "1,000.002"]
+    assert tell_apart(12.3451, 12.3449, directions=(-1, -1)) == ["12.3451", "12.3449"]
+    assert tell_apart(12.34567, 12.34568, directions=(-1, 1)) == ["12.34567", "12.34568"]  # not 12.34 and 12.35
 
 
 @given(st.floats(-1e300, 1e300), st.integers(2, 9))
 def test_a_bound_in_words_stays_a_bound(x, digits):
-    low, high = (float(number(x, digits, way).replace(",", "")) for way in (-1, 1))
+    low, high = (float(format_number(x, digits, way).replace(",", "")) for way in (-1, 1))
     rounding = 1e-11 * abs(x)
     assert low - rounding <= x <= high + rounding
     assert high - low <= 2.0 * 10.0 ** (1 - digits) * abs(x) + rounding
@@ -120,8 +117,8 @@ def test_percent():
 
 
 def test_numbers_and_names_in_sentences():
-    assert (fixed(1.149), fixed(-0.0001), fixed(-2.0)) == ("1.15", "0.00", "\N{MINUS SIGN}2.00")
-    assert (listed(["a"]), listed(["a", "b", "c"])) == ("a", "a, b and c")
+    assert (two_decimals(1.149), two_decimals(-0.0001), two_decimals(-2.0)) == ("1.15", "0.00", "\N{MINUS SIGN}2.00")
+    assert (list_words(["a"]), list_words(["a", "b", "c"])) == ("a", "a, b and c")
 
 
 def test_units_of_several_words_stand_on_axes_alone():
@@ -141,9 +138,11 @@ def test_cells_of_tables():
     settings = {"rungs": ((4, 150), (2, 300)), "params": {}, "quick": True, "delta": 0.05}
     assert cell(settings) == "rungs=((4, 150), (2, 300)), params=(defaults), quick=yes, delta=0.05"
     assert cell([0.1, 0.5]) == "0.1, 0.5"
-    table = Table([{"gap": 12.3456, "gap_std": 0.5}], titles={"gap": "cumulative gap"})
-    assert displayed(table) == (["cumulative gap"], [["12.35 ± 0.5"]])
-    assert displayed(Table([{"gap": 12.3456, "gap_std": 1e-15}]))[1] == [["12.35"]]  # equal runs up to rounding
+    table = ResultTable([{"gap": 12.3456, "gap_std": 0.5}], titles={"gap": "cumulative gap"})
+    assert display_table(table) == (["cumulative gap"], [["12.35 ± 0.5"]])
+    assert display_table(ResultTable([{"gap": 12.3456, "gap_std": 1e-15}]))[1] == [
+        ["12.35"]
+    ]  # equal runs up to rounding
 
 
 @pytest.mark.parametrize(
@@ -194,20 +193,20 @@ def test_cells_of_tables():
         ),
         (
             {"attitude": "robust", "value": 0.75, "nominal": 0.77},
-            "Under every kernel in the ball, in 9 of 10 runs you get at least 0.75; in the model as given the plan gives"
+            "With any probabilities within the radius, in 9 of 10 runs you get at least 0.75; in the model as given the plan gives"
             " 0.77; the risk-neutral policy gives 0.7083 there.",
         ),
         (
             {"attitude": "robust", "value": 0.75, "nominal": 0.77, "law_exact": False, "risk_neutral": None},
-            "Under every kernel in the ball, in 9 of 10 runs you get at least 0.75; in the model as given the plan gives at least 0.77.",
+            "With any probabilities within the radius, in 9 of 10 runs you get at least 0.75; in the model as given the plan gives at least 0.77.",
         ),
         (
             {"attitude": "robust", "value": -float("inf"), "risk_neutral": None},  # once "gives the same" in the model
-            "Under every kernel in the ball, no return is guaranteed in 9 of 10 runs; in the model as given the plan gives 0.7916.",
+            "With any probabilities within the radius, no return is guaranteed in 9 of 10 runs; in the model as given the plan gives 0.7916.",
         ),
         (
             {"attitude": "optimistic", "upper": 0.9, "risk_neutral": None},
-            "In the model as given, in 9 of 10 runs you get at least 0.7916; with the most favourable kernel in the ball no"
+            "In the model as given, in 9 of 10 runs you get at least 0.7916; with the most favourable probabilities within the radius no"
             " policy can promise more than 0.9.",
         ),
     ],
@@ -273,7 +272,7 @@ def test_an_order_says_no_more_than_the_seeds_show(given, text):
 @pytest.mark.parametrize("mean", [37.275, 37.275 - 1e-14, 37.275 + 1e-14])
 def test_a_sentence_and_a_table_round_a_mean_alike(mean):
     ends = Ends(problem=None, tau=0.1, episodes=100, seeds=(0,), learners=(), records={"A": [mean]})
-    assert f" of {displayed(Table([{'gap': mean, 'gap_std': None}]))[1][0][0]} after " in order_of(ends)
+    assert f" of {display_table(ResultTable([{'gap': mean, 'gap_std': None}]))[1][0][0]} after " in order_of(ends)
 
 
 def test_an_order_carries_the_unit_of_the_problem():
@@ -311,20 +310,20 @@ def test_small_amounts_that_differ_are_not_called_equal():
     said = meaning(LEVEL | small)
     assert "no policy can promise more than 3e-09; the risk-neutral policy gives at least 1e-09" in said
     best = BEST | {"quantile": 6e-10}
-    said = learned(document(("A", 5e-10), ("B", 2e-10), best=best, random=0.0), "A leads", Words(title="x"))
+    said = learning_sentences(document(("A", 5e-10), ("B", 2e-10), best=best, random=0.0), "A leads", Words(title="x"))
     assert "from the final policy of A; the best policy reaches 6e-10" in said
 
 
 def test_a_bracketed_optimum_is_called_a_proven_lower_value():
     """Once "the best that any policy can promise" and "gap to the exact optimum", with no word of the bracket."""
     words, best = Words(title="x", unit="EUR"), BEST | {"error": 0.01861}
-    said = learned(document(("A", 9.0, 9.0), best=best), "A leads", words)
+    said = learning_sentences(document(("A", 9.0, 9.0), best=best), "A leads", words)
     assert said.endswith(f". A leads. {BRACKET}")
     assert (
         "A is 9 EUR on average over 2 seeds; the best policy reaches at least 10 EUR, random play at least 2 EUR"
         in said
     )
-    wider = learned(document(("A", 9.0, 9.0), best=best | {"score_error": 0.1}), "A leads", words)
+    wider = learning_sentences(document(("A", 9.0, 9.0), best=best | {"score_error": 0.1}), "A leads", words)
     assert "A is at least 9 EUR on average" in wider
     assert wider.endswith(f"{BRACKET} Quantiles of policies are at most 0.1 EUR below the true ones.")
     alone = Words(title="x").bracket(0.0, np.inf)
@@ -386,7 +385,7 @@ def test_runs_are_compared_with_the_best_policy_and_with_random_play():
     words, others = Words(title="x", unit="EUR"), "; the best policy reaches 10 EUR, random play 2 EUR"
 
     def promised(*learners, **changes):
-        said = learned(document(*learners, **changes), "A leads", words)
+        said = learning_sentences(document(*learners, **changes), "A leads", words)
         assert said.endswith(". A leads.")
         return said.removesuffix(". A leads.")
 
@@ -399,22 +398,22 @@ def test_runs_are_compared_with_the_best_policy_and_with_random_play():
 
 def test_a_mean_of_quantiles_is_not_called_a_promise():
     """Once "in 9 of 10 runs you get at least" the mean over seeds, which is not true of any policy."""
-    said = learned(
+    said = learning_sentences(
         document(("A", 9.0, 8.0), ("B", 9.5, 9.0), ("C", 10.0, 8.5)), "B leads", Words(title="x", unit="EUR")
     )
     assert "the final policies of B and C is 9.25 EUR on average over 2 seeds (8.5 to 10); " in said
     assert "you get" not in said
     assert " run" not in said  # neither for an episode nor for a seed
-    negative = learned(
+    negative = learning_sentences(
         document(("A", -41.5, -41.5), best=BEST | {"quantile": -25.0}, random=-60.0), "A leads", Words(title="x")
     )
     assert "is -41.5 on average over 2 seeds; the best policy reaches -25, random play -60" in negative
 
 
 def test_without_a_kernel_only_returns_are_known():
-    said = learned(document(("A", 0.0), best=None), "A leads", Words(title="x"))
+    said = learning_sentences(document(("A", 0.0), best=None), "A leads", Words(title="x"))
     assert said.startswith("A leads. The environment")
-    assert said.endswith("does not expose its kernel, so no exact promises and no gaps are known.")
+    assert said.endswith("so exact promises and gaps are not known.")
 
 
 def test_flags_of_numpy_read_as_words():

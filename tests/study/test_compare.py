@@ -27,6 +27,10 @@ def experiment(problem):
     return compare(problem, learners, tau=0.5, episodes=40, seeds=3, workers=1)
 
 
+def test_seeds_count_from_the_first_one_of_the_command_line(experiment):
+    assert experiment.seeds == (42, 43, 44)
+
+
 def test_every_run_is_what_learn_makes(experiment, problem):
     for label, params in (("sarsa", {}), ("q-learning (learning_rate=0.2)", {"learning_rate": 0.2})):
         for seed, record in zip(experiment.seeds, experiment.records[label], strict=True):
@@ -36,7 +40,7 @@ def test_every_run_is_what_learn_makes(experiment, problem):
 
 
 def test_processes_change_nothing(experiment, problem):
-    other = compare(problem, ["sarsa", ("twin", "sarsa", {})], tau=0.5, episodes=40, seeds=[0, 1, 2], workers=2)
+    other = compare(problem, ["sarsa", ("twin", "sarsa", {})], tau=0.5, episodes=40, seeds=[42, 43, 44], workers=2)
     np.testing.assert_array_equal(other.values("sarsa"), experiment.values("sarsa"))
     np.testing.assert_array_equal(other.values("twin", "regret"), experiment.values("sarsa", "regret"))
 
@@ -85,11 +89,11 @@ def test_the_frame_has_the_rows(experiment):
 
 
 def test_values_are_cumulative_measures_of_all_or_some_seeds(experiment):
-    part = experiment.part((2, 0), {"twin": "TWIN"})
-    assert part.seeds == (2, 0)
+    part = experiment.part((44, 42), {"twin": "TWIN"})
+    assert part.seeds == (44, 42)
     assert [one.label for one in part.learners] == ["TWIN"]
     runs = part.records["TWIN"]
-    assert [record.settings["seed"] for record in runs] == [2, 0]
+    assert [record.settings["seed"] for record in runs] == [44, 42]
     for measure, values in {
         "gap": [record.gap(0.5) for record in runs],
         "capped": [record.gap(0.5, "capped") for record in runs],
@@ -100,8 +104,8 @@ def test_values_are_cumulative_measures_of_all_or_some_seeds(experiment):
         np.testing.assert_array_equal(found, np.cumsum(values, axis=1))
         found[:] = -1.0  # the caller's own array
         np.testing.assert_allclose(part.ends(measure)["TWIN"], np.sum(values, axis=1), rtol=1e-12)
-    with pytest.raises(ArgumentError, match=r"seeds must be among those of the experiment, \(0, 1, 2\), got 7"):
-        experiment.part((0, 7))
+    with pytest.raises(ArgumentError, match=r"seeds must be among those of the experiment, \(42, 43, 44\), got 7"):
+        experiment.part((42, 7))
     assert experiment.part(()).records["twin"] == ()
 
 

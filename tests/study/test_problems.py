@@ -6,27 +6,27 @@ import gymnasium as gym
 import pytest
 
 import bqrl
-from bqrl.mdp.files import save
-from bqrl.study.problems import canonical, problem_of, source_of
+from bqrl.mdp.files import save_model
+from bqrl.study.problems import canonical_json, problem_of, source_of
 
 SELLING = {"offers": 4, "horizon": 3, "start": 1}
 
 
 def test_a_model_file_counts_by_its_content(tmp_path):
-    save(bqrl.envs.make("AssetSelling", **SELLING), tmp_path / "four.npz")
+    save_model(bqrl.envs.make("AssetSelling", **SELLING), tmp_path / "four.npz")
     first = problem_of({"file": "four.npz"}, tmp_path)
     assert first.model.S == 5
     (tmp_path / "moved").mkdir()
     (tmp_path / "moved/four.npz").write_bytes((tmp_path / "four.npz").read_bytes())
     assert problem_of({"file": "four.npz"}, tmp_path / "moved").identity == first.identity
-    save(bqrl.envs.make("AssetSelling", **SELLING | {"horizon": 4}), tmp_path / "four.npz")
+    save_model(bqrl.envs.make("AssetSelling", **SELLING | {"horizon": 4}), tmp_path / "four.npz")
     assert problem_of({"file": "four.npz"}, tmp_path).identity != first.identity
 
 
 def test_a_file_that_changes_while_a_study_runs_changes_nothing(tmp_path):
-    save(bqrl.envs.make("AssetSelling", **SELLING), tmp_path / "model.npz")
+    save_model(bqrl.envs.make("AssetSelling", **SELLING), tmp_path / "model.npz")
     problem = problem_of({"file": "model.npz"}, tmp_path)
-    save(bqrl.envs.make("AssetSelling", **SELLING | {"offers": 7}), tmp_path / "model.npz")
+    save_model(bqrl.envs.make("AssetSelling", **SELLING | {"offers": 7}), tmp_path / "model.npz")
     assert pickle.loads(pickle.dumps(problem)).model.S == 5
 
 
@@ -57,7 +57,7 @@ def test_a_problem_is_known_by_its_model_and_changes_with_its_parameters():
         ({"hard": 1}, "hard must be a table, got 1"),
         ({"hard": {"taw": 1}}, "taw is not a setting; did you mean 'tau'"),
         ({"name": "AssetSelling", "params": 1}, "params must be a table, got 1"),
-        ({"name": ""}, "name and label must be texts"),
+        ({"name": ""}, "name and label must be strings"),
     ],
 )
 def test_mistakes_are_named(table, message):
@@ -98,6 +98,6 @@ def test_environments_have_keys_if_they_are_registered():
 
 
 def test_canonical_json_has_one_spelling():
-    assert canonical({"b": (1, 2.5), "a": None}) == '{"a":null,"b":[1,2.5]}'
+    assert canonical_json({"b": (1, 2.5), "a": None}) == '{"a":null,"b":[1,2.5]}'
     with pytest.raises(ValueError, match="not JSON compliant"):
-        canonical({"x": float("nan")})
+        canonical_json({"x": float("nan")})

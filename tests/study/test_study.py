@@ -129,7 +129,7 @@ def fail():
 
 
 def test_failed_runs_are_listed_and_the_others_kept(made, study_file, tmp_path):
-    with pytest.raises(FailedRunsError, match=r"a run failed; all others are kept\. First: q-learning") as error:
+    with pytest.raises(FailedRunsError, match=r"1 run failed; all others are kept\. First: q-learning") as error:
         make(study_file, tmp_path, workers=Failing())
     assert [(run.seed, message) for run, message in error.value.failures] == [(4, "ValueError: no chance")]
     assert not (tmp_path / "result.json").exists()

@@ -15,9 +15,10 @@ import pytest
 from small_study import RUNS, make, results_of
 from worker_calls import die, die_once, double, environment, fail, fail_oddly
 
+import bqrl
 from bqrl.study.problems import problem_of
 from bqrl.study.store import RunSpec, execute
-from bqrl.study.workers import LocalWorkers, LostWorkersError, Workers, carry_out
+from bqrl.study.workers import CODE, LocalWorkers, LostWorkersError, Workers, carry_out
 
 WAIT = 120.0  # seconds that a call may take
 BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]
@@ -250,3 +251,9 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(made, study_file, t
     assert "Traceback" not in said
     assert make(study_file, folder).session["runs_skipped"] >= 1
     assert results_of(folder) == results_of(made)
+
+
+def test_the_code_version_covers_every_package_that_determines_a_result():
+    root = Path(bqrl.__file__).parent
+    packages = {path.parent.name for path in root.glob("*/__init__.py")}
+    assert packages - {"cli", "logs", "papers", "results", "study", "theory"} == set(CODE)

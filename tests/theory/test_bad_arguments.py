@@ -6,7 +6,7 @@ import pytest
 from bqrl import MDP, MarkovPolicy, envs, solve, theory
 from bqrl.errors import ArgumentError, ArgumentTypeError, GridError, SizeError
 from bqrl.planners.confidence import power_buffer
-from bqrl.theory.total_variation import inside, total_variation
+from bqrl.theory.total_variation import rows_inside, total_variation
 
 NAN = float("nan")
 ASSET = envs.make("AssetSelling", offers=4, horizon=3, start=1)
@@ -71,7 +71,7 @@ VALUES = [  # (call, name of the argument, key phrase): the type is right, the v
     (lambda: theory.weighted_counting(VISITS, VISITS, 2, 2, weights=[1.0, -1.0]), "weights", "at least 0"),
     (lambda: theory.weissman(5, -0.1, 2), "eps", "at least 0, got -0.1"),
     (lambda: theory.weissman(0, 0.1, 2), "n", "at least 1, got 0"),
-    (lambda: inside(ASSET, ASSET, [0.1]), "radius", "shape (3, 5, 2) or (5, 2), got shape (1,)"),
+    (lambda: rows_inside(ASSET, ASSET, [0.1]), "radius", "shape (3, 5, 2) or (5, 2), got shape (1,)"),
 ]
 
 TYPES = [  # (call, name of the argument, key phrase): the type is wrong
@@ -88,10 +88,10 @@ TYPES = [  # (call, name of the argument, key phrase): the type is wrong
     (lambda: theory.regret_bound(ASSET, 0.5, 10, schedule="log"), "schedule", "got 'log'"),
     (lambda: theory.buffering_gap(ASSET, 0.5, "wide"), "beta", "got 'wide'"),
     (lambda: theory.buffering_gap(ASSET, 0.5, [[0.1], [0.1, 0.2]]), "beta", "array of numbers"),
-    (lambda: theory.plateau("asset", 0.5), "mdp", "got str; build one with"),
+    (lambda: theory.plateau([0], 0.5), "mdp", "got list; build one with"),
     (lambda: theory.optimal_margin(None, 0.5), "mdp", "got NoneType"),
-    (lambda: total_variation(ASSET, "asset"), "other", "got str"),
-    (lambda: inside(ASSET, ASSET, "wide"), "radius", "got 'wide'"),
+    (lambda: total_variation(ASSET, 3), "other", "got int"),
+    (lambda: rows_inside(ASSET, ASSET, "wide"), "radius", "got 'wide'"),
     (lambda: theory.optimistic_decomposition(0.5, [LAW], [1.0], 0.5, 0.1), "best", "be a Law, got float"),
     (lambda: theory.optimistic_decomposition(LAW, [0.5], [1.0], 0.5, 0.1), "laws", "list of laws"),
     (lambda: theory.buffering_sum(0.1, 0.5, 10), "gap", "function of an array of buffers, got 0.1"),

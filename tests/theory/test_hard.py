@@ -5,7 +5,7 @@ import pytest
 from oracles import achievable_laws, exact_quantile
 
 from bqrl import evaluate, solve
-from bqrl.mdp.policy import MarkovPolicy
+from bqrl.policies.markov import MarkovPolicy
 from bqrl.theory import hard_instance, hard_lower_bound, optimal_margin, plateau
 
 CASES = [

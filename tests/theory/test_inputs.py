@@ -3,12 +3,29 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bqrl import MDP, envs, guarantee_curve
+from bqrl import MDP, MarkovPolicy, envs, guarantee_curve, theory
 from bqrl.checks import numbers
 from bqrl.errors import ArgumentError, GridError
 from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve
 
+STOP = MarkovPolicy(np.zeros((10, 26), int))
 NO_LATTICE = MDP(np.full((2, 1, 2), 0.5), [[0.0], [1.0]], horizon=40, discount=0.9)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        lambda mdp: theory.optimal_margin(mdp, 0.1),
+        lambda mdp: theory.plateau(mdp, 0.1, "always:Stop"),
+        lambda mdp: theory.plateau_bounds(mdp, 0.1).upper,
+        lambda mdp: theory.one_sided_gap(mdp, 0.1, [0.1]).bound.tolist(),
+        lambda mdp: theory.regret_bound(mdp, 0.1, 100).total,
+        lambda mdp: theory.return_law_perturbation(mdp, mdp, STOP).bound,
+        lambda mdp: theory.total_variation_consequence(mdp, mdp, mdp, 0.1).holds,
+    ],
+)
+def test_a_problem_may_be_given_by_its_name(statement):
+    assert statement("AssetSelling") == statement(envs.make("AssetSelling"))
 
 
 def test_numbers_are_copied():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import achievable_laws, exact_objective
 
 from bqrl import evaluate, solve
-from bqrl.mdp.policy import MarkovPolicy
+from bqrl.policies.markov import MarkovPolicy
 from bqrl.theory import count_subsets, knapsack_instance, knapsack_law, support_growth
 
 weights = st.lists(st.integers(1, 12), min_size=1, max_size=9)

@@ -6,7 +6,7 @@ from oracles import random_mdp
 
 from bqrl import MDP
 from bqrl.theory import TotalVariation, total_variation_consequence
-from bqrl.theory.total_variation import inside, total_variation
+from bqrl.theory.total_variation import rows_inside, total_variation
 
 
 def moved(mdp, rng, share):
@@ -35,7 +35,9 @@ def test_total_variation_consequence():
         found = total_variation_consequence(mdp, optimistic, estimate, radius)
         assert found.holds
         covered += int(found.covered.sum())
-        assert np.array_equal(found.covered, inside(mdp, estimate, radius) & inside(optimistic, estimate, radius))
+        assert np.array_equal(
+            found.covered, rows_inside(mdp, estimate, radius) & rows_inside(optimistic, estimate, radius)
+        )
     assert covered > 100
 
 
@@ -52,7 +54,7 @@ def test_consequence_is_tight():
     found = total_variation_consequence(coin(0.4), coin(0.6), coin(0.5), 0.2)
     assert found.variation[0, 0, 0] == pytest.approx(found.bound[0, 0, 0])
     assert found.covered.all()
-    assert not inside(coin(0.4), coin(0.5), 0.19)[0, 0, 0]
+    assert not rows_inside(coin(0.4), coin(0.5), 0.19)[0, 0, 0]
 
 
 def test_twins_and_strangers_are_measured_alike():

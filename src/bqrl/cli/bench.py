@@ -16,7 +16,7 @@ from typer import Argument
 from bqrl.checks import choice
 from bqrl.cli.output import Command, warn
 from bqrl.errors import ArgumentError
-from bqrl.results.result import Result, Table, check_folder
+from bqrl.results.result import Result, ResultTable, check_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Bench(Command):
     names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Scripts to run; by default all.")] = None
 
     def run(self) -> None:
-        """Run the scripts one after the other; their lines are shown as they come, unless JSON is asked for."""
+        """Run the scripts one after the other; without --json, their output is shown as it comes."""
         root, runs = Path(__file__).resolve().parents[3], list[dict[str, Any]]()
         scripts = {path.stem: path for path in sorted((root / "benchmarks").glob("[!_]*.py"))}
         if not scripts or not (root / "pyproject.toml").is_file():
@@ -46,7 +46,7 @@ class Bench(Command):
                     typer.echo(line, screen, nl=False)
             seconds = time.perf_counter() - begun
             runs.append({"name": name, "code": process.returncode, "seconds": seconds, "output": output})
-        times = Table(
+        times = ResultTable(
             [{key: run[key] for key in ("name", "code", "seconds")} for run in runs], titles={"code": "exit code"}
         )
         files = {f"{run['name']}.txt": run["output"].encode() for run in runs}

@@ -1,6 +1,6 @@
-"""`bqrl`: the commands together, and errors as one line.
+"""The command `bqrl` with its subcommands, and errors as one line.
 
-Exit codes: 0 done, 1 a fault of ours, 2 input that cannot be used, 130 interrupted.
+Exit codes: 0 success, 1 internal error, 2 invalid input, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ import typer
 from typer.core import TyperGroup
 
 from bqrl import __version__
-from bqrl.checks import nearest, shown
+from bqrl.checks import nearest, one_line
 from bqrl.errors import ModelWarning
 
-BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # the last: an extra is not installed
+BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # ImportError: an extra is not installed
 COMMANDS = ("solve", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
 RENAMED = {"max_bytes": "max_memory", "experiment": "only"}  # arguments of the library whose option has another name
-KINDS = {"float": "a number", "int": "a whole number"}  # of options, by the first word of pydantic's type of an error
+KINDS = {"float": "a number", "int": "a whole number"}  # expected values, by the first word of pydantic's error type
 
 
 class LazyCommands(TyperGroup):
-    """The commands, of which only the one that is used is imported."""
+    """The commands; a command is imported when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands in their order."""
@@ -44,7 +44,7 @@ class LazyCommands(TyperGroup):
 
 
 def command_of(kind: type[Any]) -> Any:
-    """The command of a class: its fields are the options, its own before those of its bases."""
+    """Typer command of a class. Its fields are the options, those of the class before those of its bases."""
     hints, parameters = get_type_hints(kind, include_extras=True), signature(kind).parameters
     names = dict.fromkeys(name for base in kind.__mro__ for name in get_annotations(base))
 
@@ -80,7 +80,7 @@ def top(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command line and leave with its exit code; SIGTERM ends it as Ctrl-C does."""
+    """Run a command line and exit with its code; SIGTERM has the same effect as Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without the sign ± shows a question mark
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Exit code of a command line; what went wrong goes to stderr as one line."""
+    """Exit code of a command line; an error is printed to stderr as one line."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("always", category=ModelWarning)
@@ -102,20 +102,20 @@ def run(arguments: list[str]) -> int:
             raise
         code, message = 2, message_of(fault, *arguments[:1])
         if not (isinstance(fault, BAD_INPUT) or hasattr(fault, "format_message")):
-            code, message = 1, f"unexpected {type(fault).__name__}: {message}; BQRL_DEBUG=1 shows where"
+            code, message = 1, f"unexpected {type(fault).__name__}: {message}; BQRL_DEBUG=1 shows the traceback"
     if message:
         typer.echo(f"bqrl: {' '.join(message.split())}", err=True)
     return code if isinstance(code, int) else 0
 
 
 def message_of(fault: Any, command: str = "") -> str:
-    """The error's message; the argument that it names is spelled as the option of the command."""
-    if hasattr(fault, "format_message"):  # typer's own usage error; its words leave out the value that was given
+    """Message of an error, with the name of the argument written as the option of the command."""
+    if hasattr(fault, "format_message"):  # a usage error of typer, whose message lacks the given value
         wrong = next(iter(getattr(fault.__cause__, "errors", list)()), None)
         if wrong is None:
             return str(fault.format_message())
         kind, given = KINDS.get(wrong["type"].partition("_")[0], "valid"), str(wrong["input"])
-        text = f"{max(fault.param.opts, key=len)} must be {kind}, got {shown(given)}"
+        text = f"{max(fault.param.opts, key=len)} must be {kind}, got {one_line(given)}"
         percent = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
         return f"{text}; write {float(percent[1]) / 100.0:g} for {percent[1]} %" if percent else text
     if isinstance(fault, OSError) and fault.strerror and fault.filename is not None:

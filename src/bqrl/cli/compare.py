@@ -12,6 +12,7 @@ from typer import Option
 from bqrl.cli.learn import Entry, Processes, RunOptions, Seeds
 from bqrl.cli.params import read_params
 from bqrl.errors import ArgumentError
+from bqrl.study.compare import SEEDS, WORKERS
 
 EVERYONE = (
     "psrl", "ucb-bqrl", "ucb-bqrl:planner=greedy", "ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo",
@@ -21,14 +22,11 @@ LEARNER = "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. 
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(RunOptions):
-    """Compare learners on common random numbers: the noise of a run depends on its seed, not on the learner.
-
-    Seeds count from --seed; in Python, bqrl.compare(seeds=20) counts from 0.
-    """
+    """Compare learners on common random numbers: the noise of a run depends on its seed, not on the learner."""
 
     learner: Annotated[list[str] | None, Option(metavar="NAME[:PARAM=VALUE,...]", help=LEARNER)] = None
-    seeds: Seeds = 20
-    workers: Processes = 2
+    seeds: Seeds = SEEDS
+    workers: Processes = WORKERS
 
     def run(self) -> None:
         """Run several learners."""

@@ -12,15 +12,15 @@ from typer import Argument, Option
 
 from bqrl.checks import choice
 from bqrl.cli.output import Command, at_terminal
-from bqrl.display import number
+from bqrl.display import format_number
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError
 from bqrl.planners.plan import GAP_TOL
 from bqrl.planners.target import guarantee_curve, plan_from_curve
-from bqrl.results.result import Result, Table, check_folder
+from bqrl.results.result import Result, ResultTable, check_folder
 
 LEVELS = {f"optimum_{tau:g}": tau for tau in (0.05, 0.1, 0.5)}  # by column
-LARGE = 2_000_000  # transitions times stages from which an optimum takes seconds: on request only
+LARGE = 2_000_000  # transitions times stages; above this, optima take seconds and are computed on request only
 TITLES = {
     "name": "problem", "states": "states", "actions": "actions", "horizon": "stages",
     **{key: f"tau {tau:g}" for key, tau in LEVELS.items()}, "unit": "unit", "description": "what it is about",
@@ -49,17 +49,19 @@ class Envs(Command):
         problems = [describe(one.name, large=self.every or bool(self.names)) for one in listed if wanted]
         titles = {key: f"best {tau:g}-quantile" for key, tau in LEVELS.items()}
         rows = [_row(one, lambda level: level["value"]) for one in problems]
-        tables = {"problems": Table(rows, titles=titles, caption="The named problems.")}
+        tables = {"problems": ResultTable(rows, titles=titles, caption="The named problems.")}
         result = Result(kind="problems", title="Named problems", tables=tables, details={"problems": problems})
         rows = [
-            _row(one, marked) | {"description": one["missing"] or one["description"]} for one in problems if terminal
+            _row(one, mark_optimum) | {"description": one["missing"] or one["description"]}
+            for one in problems
+            if terminal
         ]
-        table = Table([{key: row[key] for key in TITLES} for row in rows], titles=TITLES)
+        table = ResultTable([{key: row[key] for key in TITLES} for row in rows], titles=TITLES)
         self.conclude(problems, result, tables=[table], lines=[one.id for one in listed if not terminal])
 
 
 def describe(name: str, *, large: bool = True) -> dict[str, Any]:
-    """Name, sizes, units, one line, and the best achievable quantiles of a problem, or why these are `missing`."""
+    """Facts about a problem: name, sizes, units, description, and best quantiles, or why these are `missing`."""
     problem = about(name)
     found: dict[str, Any] = {
         "name": problem.name, "id": problem.id, "states": None, "actions": None, "horizon": None, "transitions": None,
@@ -79,13 +81,13 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
 
 
 def _row(problem: dict[str, Any], value: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-    """The problem as one row: its optima by level, each as `value` shows it."""
+    """A problem as one row of the table; `value` converts the optimum of a level."""
     best = {level["tau"]: value(level) for level in problem["optimum"]}
     facts = {key: fact for key, fact in problem.items() if key != "optimum"}
     return facts | {key: best.get(tau) for key, tau in LEVELS.items()}
 
 
-def marked(level: dict[str, Any]) -> str:
-    """The optimum, marked where it is only a lower value or where it ties with the level."""
+def mark_optimum(level: dict[str, Any]) -> str:
+    """The optimum as text: ">=" marks a lower bound, "?" an optimum that is not proven."""
     exact = level["upper"] is not None and level["upper"] <= level["value"] + GAP_TOL * max(1.0, abs(level["value"]))
-    return f"{'' if exact else '>= '}{number(level['value'], 4)}{'' if level['proven'] else ' ?'}"
+    return f"{'' if exact else '>= '}{format_number(level['value'], 4)}{'' if level['proven'] else ' ?'}"

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import CERTAINTY, COLUMN_NAMES, LEVEL, SharedOptions
-from bqrl.logs.fit import fit
+from bqrl.logs.fit import CONFIDENCE, fit
 from bqrl.mdp.files.csv import parse_start
 from bqrl.planners.plan import check_levels
 from bqrl.results.estimates import FILES, fit_result
@@ -29,18 +29,20 @@ class Fit(SharedOptions):
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVEL)] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0
-    confidence: Annotated[float, Option(help="Probability with which the promise holds.")] = 0.95
+    confidence: Annotated[float, Option(help="Probability with which the promise holds.")] = CONFIDENCE
     columns: Annotated[str | None, Option(help=COLUMN_NAMES)] = None
-    stationary: Annotated[bool, Option("--stationary", help="Kernel and rewards are the same at every stage.")] = False
-    horizon: Annotated[int | None, Option(help="Number of stages; by default those of the longest episode.")] = None
+    stationary: Annotated[
+        bool, Option("--stationary", help="Probabilities and rewards are the same at every stage.")
+    ] = False
+    horizon: Annotated[int | None, Option(help="Number of stages; by default that of the longest episode.")] = None
     start: Annotated[str | None, Option(help="First state by its id or name, or its law: Well=0.8,Sick=0.2.")] = None
     reward_range: Annotated[str | None, Option(help="Lowest and highest possible reward of one step: LO,HI.")] = None
-    reward_by: Annotated[str | None, Option(help="state-action: the reward depends on these two alone.")] = None
+    reward_by: Annotated[str | None, Option(help="state-action: only state and action determine the reward.")] = None
     support: Annotated[str | None, Option(help="states: the log shows every state that can occur.")] = None
     ends: Annotated[str | None, Option(help=ENDS)] = None
 
     def run(self) -> None:
-        """Fit, plan, and show three policies, the promise and what limits it."""
+        """Fit the log, plan, and show three policies, the promise and what limits it."""
         words = self.words(self.log.name)
         tau, beta = check_levels(self.level(), self.beta)  # before the log is read
         check_folder(self.out, "fit", FILES)

@@ -1,6 +1,6 @@
-"""`bqrl learn`: one learner on a problem whose kernel it does not know, scored exactly in every episode.
+"""`bqrl learn`: one learner on a problem with unknown kernel, scored exactly in every episode.
 
-Also what `bqrl compare` shares with it: options, the runs with their store, and what is shown of them.
+This module also holds what `bqrl compare` shares with it: the options, the runs and their output.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from typer import Option
 
 import bqrl
 from bqrl.checks import whole
-from bqrl.cli.output import ProgressBar, resumable
+from bqrl.cli.output import ProgressBar, explain_resuming
 from bqrl.cli.params import read_params
 from bqrl.cli.problem import CERTAINTY, LEVEL, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record
+from bqrl.learners.run import DELTA, EPISODES, LEARNER, TAU
 from bqrl.results import learning
 from bqrl.results.plans import in_one_line, sizes
 from bqrl.results.result import check_folder
-from bqrl.results.words import apart
-from bqrl.study.compare import MAX_SEEDS
+from bqrl.results.words import tell_apart
+from bqrl.study.compare import FIRST_SEED, MAX_SEEDS
 from bqrl.study.problems import source_of
 
 LINES = "episodes_{}.jsonl"  # the files of --log
-LEARNER = "psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo, trpo or sb3 (with the extra sb3)."
+LEARNERS = "psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo, trpo or sb3 (with the extra sb3)."
 PLANNER = "Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems)."
 SETTINGS = "A parameter of the learner; may be given several times."
 Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
@@ -41,23 +42,23 @@ Processes = Annotated[int, Option(help="Number of processes; the results do not 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(ProblemOptions):
-    """The options of runs, and how runs are carried out."""
+    """The options of runs, and the method that carries them out."""
 
-    tau: Annotated[list[float] | None, Option(metavar="<float>", help=f"{LEVEL} By default 0.1.")] = None
+    tau: Annotated[list[float] | None, Option(metavar="<float>", help=f"{LEVEL} By default {TAU:g}.")] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
-    episodes: Annotated[int, Option(help="Number of episodes per run.")] = 2000
+    episodes: Annotated[int, Option(help="Number of episodes per run.")] = EPISODES
     seeds: Seeds = 3
-    seed: Annotated[int, Option(help="Seed of the first run.")] = 42
+    seed: Annotated[int, Option(help="Seed of the first run.")] = FIRST_SEED
     workers: Processes = 1
-    delta: Annotated[float, Option(help="Error probability of the confidence radii.")] = 0.05
+    delta: Annotated[float, Option(help="Error probability of the confidence radii.")] = DELTA
     log: Annotated[bool, Option("--log", help="Write one JSON line per episode into the folder of --out.")] = False
-    tensorboard: Annotated[bool, Option("--tensorboard", help="The same as scalars for TensorBoard.")] = False
+    tensorboard: Annotated[bool, Option("--tensorboard", help="Write the same numbers for TensorBoard.")] = False
 
     def run_learners(self, entries: Sequence[Entry], chosen: Mapping[str, Any], *, alone: bool = False) -> None:
-        """Run the learners, compare them with the optimum and with random play, write the folder, and show what was found."""
+        """Run the learners, compare them with the optimum and with random play, write the folder, and show the results."""
         if (self.log or self.tensorboard) and self.out is None:
             raise ArgumentError("--log and --tensorboard write into a folder; name it with --out DIR")
-        first, tau = whole(self.seed, "seed", 0), self.level(0.1)
+        first, tau = whole(self.seed, "seed", 0), self.level(TAU)
         seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
         stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
         check_folder(self.out, "learning" if alone else "comparison", learning.learning_files(tau, stems))
@@ -68,7 +69,7 @@ class RunOptions(ProblemOptions):
         most = 1 if problem.mdp is None else len(stems)  # an environment cannot be sent to another process
         stored = problem.mdp is not None or source_of(problem.source).identity  # only runs that can be identified
         kept = self.out if stored else None
-        with resumable(kept), ProgressBar(notices=problem.notices) as watch:
+        with explain_resuming(kept), ProgressBar(notices=problem.notices) as watch:
             experiment = bqrl.compare(
                 problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, self.episodes, seeds,
                 min(most, self.workers), delta=self.delta, horizon=problem.horizon, folder=kept, watch=watch,
@@ -87,7 +88,7 @@ class RunOptions(ProblemOptions):
                 result = learning.learning_result(found, document, files)
         lines, words = [document["meaning"]], problem.words
         for pair in document["beats"][: int(len(seeds) > 1)]:
-            probability, _ = apart(pair["probability"], 1.0)
+            probability, _ = tell_apart(pair["probability"], 1.0)
             beats = f"{pair['learner']} beats {pair['other']} with probability {probability}"
             lines.append(f"A run of {beats} (all pairs of seeds; ties count one half).")
         who = f"{experiment.learners[0].label}, " if alone else ""
@@ -98,7 +99,7 @@ class RunOptions(ProblemOptions):
         )
 
     def _logs(self, records: Mapping[str, Record]) -> dict[str, bytes]:
-        """Write the records, by file stem, for TensorBoard, and return the files of --log."""
+        """Write the records (by file stem) for TensorBoard, and return the files of --log."""
         assert self.out is not None
         for stem, record in records.items() if self.tensorboard else ():
             with TensorBoard(self.out / "tensorboard" / stem) as board:
@@ -112,9 +113,9 @@ class RunOptions(ProblemOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class Learn(RunOptions):
-    """Run a learner on a problem whose kernel it does not know, and score the policy of every episode."""
+    """Run a learner on a problem whose probabilities it does not know, and score the policy of every episode."""
 
-    learner: Annotated[str, Option(help=LEARNER)] = "psrl"
+    learner: Annotated[str, Option(help=LEARNERS)] = LEARNER
     planner: Annotated[str | None, Option(help=PLANNER)] = None
     settings: Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help=SETTINGS)] = None
 

@@ -1,4 +1,4 @@
-"""What every command takes, how it ends, and what it shows: text on terminals and in pipes, and progress on standard error."""
+"""Shared options and console output of the commands; progress is shown on standard error."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from typer import Option
 
 from bqrl.errors import ArgumentError
 from bqrl.results.page import PAGE, is_text
-from bqrl.results.result import RESULT, Result, Table, plain, write
-from bqrl.results.words import displayed
+from bqrl.results.result import RESULT, Result, ResultTable, to_plain, write
+from bqrl.results.words import display_table
 from bqrl.study.runner import Engine, FailedRunsError, Watch, clock
 from bqrl.study.store import LOG
 
-PIPED_WIDTH = 140  # columns where no window limits them
-SPACE = 2  # between the columns of a table
-QUIET_SECONDS = 2.0  # before the progress is shown
-OUT = "Folder for the result's files; by default results/NAME of the study, results/NAME_quick with --quick."
+PIPED_WIDTH = 140  # characters per line if the output is not a terminal
+SPACE = 2  # characters between the columns of a table
+QUIET_SECONDS = 2.0  # before progress is shown
+OUT = "Folder for the result's files; by default results/STUDY, or results/STUDY_quick with --quick."
 
 
 def _folder(given: str) -> Path:
@@ -45,19 +45,25 @@ def _folder(given: str) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What every command takes and how it ends. Fields are options, and `run` of a subclass carries the command out."""
+    """A command with the options that all commands share. Fields are options; `run` of a subclass executes the command."""
 
     out: Annotated[Path | None, Option(metavar="DIR", parser=_folder, help="Folder for the result's files.")] = None
     as_json: Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")] = False
 
     def conclude(
-        self, document: Any, result: Result | None, *, header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = ()
-    ) -> None:  # fmt: skip
-        """Write the result to --out, print the document or show header, tables and lines, and say what was left out."""
+        self,
+        document: Any,
+        result: Result | None,
+        *,
+        header: str = "",
+        tables: Sequence[ResultTable] = (),
+        lines: Sequence[str] = (),
+    ) -> None:
+        """Write the result to --out, print the JSON document or the header, tables and lines, and report what was left out."""
         if self.out is not None and result is not None:
             write(result, self.out)
         if self.as_json:
-            typer.echo(json.dumps(plain(document), indent=2, allow_nan=False))  # ASCII, which every pipe can carry
+            typer.echo(json.dumps(to_plain(document), indent=2, allow_nan=False))  # ASCII works in every pipe
         else:
             show(header, tables, lines)
         if self.out is not None and result is not None:
@@ -71,13 +77,15 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyCommand(Command):
-    """What commands take that always write a folder."""
+    """A command that always writes a folder, with its shared options."""
 
     out: Annotated[Path | None, Option(metavar="DIR", parser=_folder, help=OUT)] = None
-    quick: Annotated[bool, Option("--quick", help="Few and short runs, about a minute; marked as such.")] = False
+    quick: Annotated[
+        bool, Option("--quick", help="Few, short runs (about a minute); the result is marked as quick.")
+    ] = False
 
     def folder(self, name: str) -> Path:
-        """The folder, by default that of the study's name; refuses a quick run in the folder of a full one."""
+        """The folder, by default results/NAME; raises ArgumentError for a quick run in the folder of a full run."""
         folder = self.out or Path("results") / (f"{name}_quick" if self.quick else name)
         full = False
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -88,14 +96,14 @@ class StudyCommand(Command):
 
 
 def warn(*lines: str) -> None:
-    """Print lines on standard error."""
+    """Print lines to standard error."""
     for line in lines:
         typer.echo(f"bqrl: {line}", err=True)
 
 
 @contextmanager
-def resumable(folder: Path | None) -> Iterator[None]:
-    """Say what to do if a command whose finished runs are stored in the folder is stopped, or if runs fail."""
+def explain_resuming(folder: Path | None) -> Iterator[None]:
+    """Tell the user how to continue if the command is interrupted or runs fail; finished runs are stored in the folder."""
     try:
         yield
     except KeyboardInterrupt:
@@ -114,7 +122,7 @@ def at_terminal() -> bool:
 
 
 def column_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Widths of the columns of a table that break no word, the widest narrowed first; empty if there is no room."""
+    """Column widths that fit into `room` and break no word; the widest column is narrowed first. Empty if none fit."""
     widths = [max(map(cell_len, column)) for column in columns]
     least = [max(cell_len(word) for text in column for word in (*text.split(), "")) for column in columns]
     while sum(widths) > room and widths != least:
@@ -122,14 +130,14 @@ def column_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     return widths if sum(widths) <= room else []
 
 
-def show(header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = ()) -> None:
-    """Print a header, tables under their captions, and sentences, all as they stand: names may look like markup."""
+def show(header: str = "", tables: Sequence[ResultTable] = (), lines: Sequence[str] = ()) -> None:
+    """Print a header, tables with captions, and sentences, without markup: a name may look like markup."""
     console = Console(markup=False, highlight=False, emoji=False, width=None if at_terminal() else PIPED_WIDTH)
     if header:
         console.print(header, style="italic", soft_wrap=True)
     filled = [table for table in tables if table.rows]
     for table in filled:
-        titles, rows = displayed(table)
+        titles, rows = display_table(table)
         if table.caption:
             console.print(fill(table.caption, console.width), style="italic", soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
@@ -149,7 +157,7 @@ def show(header: str = "", tables: Sequence[Table] = (), lines: Sequence[str] = 
 
 
 class ProgressBar(Watch, Live):
-    """Progress at a terminal, after two seconds and without a trace; `lines` are also printed where there is no terminal."""
+    """Progress at a terminal: transient, shown after two seconds. With `lines`, reports are printed without a terminal, too."""
 
     def __init__(self, *, lines: bool = False, notices: Iterable[str] = ()) -> None:
         self.notices = [*notices]  # printed once runs begin
@@ -160,34 +168,34 @@ class ProgressBar(Watch, Live):
         Live.__init__(self, console=console, auto_refresh=console.is_terminal, refresh_per_second=10, transient=True)
 
     def say(self, text: str, detail: int = 0) -> None:
-        """A line above the display, or in its place."""
+        """Print a line above the display, or instead of it if there is no terminal."""
         live = self.console.is_terminal
         if detail < 0 or (self.lines and detail <= (0 if live else 1)):
             self.console.print(text, soft_wrap=True, style="dim" if live else None)
 
     def phase(self, text: str, total: int | None = None) -> None:
-        """What is being done now, and in how many steps."""
+        """Begin a phase of `total` steps."""
         self.engine: Engine | None = None
         self.text, self.total, self.done, self.begun = text, total, 0, time.monotonic()
 
     def tick(self, *_: object) -> None:
-        """One more step is done."""
+        """Count one more step."""
         self.done += 1
 
     def show(self, engine: Engine) -> None:
-        """What is being done now: the runs of an engine, whose progress the display looks up by itself."""
+        """Show the runs of an engine; the display looks up their progress."""
         warn(*self.notices)
         self.notices, self.engine = [], engine
 
     def get_renderable(self) -> Grid:
-        """The display: one line with a bar for each part of the work."""
+        """The display: one line with a bar per part of the work."""
         table, cell = Grid.grid(padding=(0, 2, 0, 0)), partial(Text, no_wrap=True, overflow="ellipsis")
         for text, done, total, state in self._parts() if time.monotonic() - self.created >= QUIET_SECONDS else ():
             table.add_row(cell(text), Bar(total=total, completed=done, width=10, pulse=total is None), cell(state))
         return table
 
     def _parts(self) -> Iterator[tuple[str, int, int | None, str]]:
-        """The phase, or all runs of an engine and each of its jobs: text, steps done, number of steps, state."""
+        """Lines of the display (text, steps done, number of steps, state): the phase, or an engine and each of its jobs."""
         if self.engine is None:
             seconds, left = time.monotonic() - self.begun, None
             if self.total and self.done and seconds > QUIET_SECONDS:

@@ -1,4 +1,4 @@
-"""NAME=VALUE on the command line: columns of files, and parameters of learners, which the learner itself checks."""
+"""NAME=VALUE pairs on the command line: columns of files, and parameters, which each learner checks itself."""
 
 from __future__ import annotations
 

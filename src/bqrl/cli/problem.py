@@ -1,4 +1,4 @@
-"""PROBLEM on the command line: a model file, a named problem or the id of a Gymnasium environment, and its options."""
+"""The argument PROBLEM (a model file, a named problem or a Gymnasium id) and its options."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from typing import Annotated, Any
 import gymnasium
 from typer import Argument, Option
 
-from bqrl.checks import nearest, number, shown, wrong
+from bqrl.checks import bad_value, nearest, number, one_line
 from bqrl.cli.output import Command
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
 from bqrl.mdp.files import ending
-from bqrl.mdp.files.csv import parse_start
+from bqrl.mdp.files.csv import USUAL_HORIZON, parse_start
 from bqrl.mdp.gymnasium import MDPEnv
-from bqrl.mdp.load import load, states_horizon
+from bqrl.mdp.load import load_model, states_horizon
 from bqrl.mdp.model import MDP
 from bqrl.mdp.toy_text import changing_wrapper, from_gymnasium, time_limit
 from bqrl.mdp.validation import check_horizon
-from bqrl.planners.decisions import COLUMNS
+from bqrl.policies.tables import COLUMNS
 from bqrl.results.words import Words
 
-HORIZON = 100  # stages where neither the problem nor the command line says how many
 ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"
-COLUMN_NAMES = "Headers of columns with other names, e.g. state=from; several are separated by commas."
+COLUMN_NAMES = "Headers of columns with other names: ROLE=HEADER pairs separated by commas, e.g. state=from."
 LEVEL = "Quantile level in (0, 1): the share of runs that may fall short."
-CERTAINTY = "The same in other words: 90% is --tau 0.1."
+CERTAINTY = "Share of runs that reach the result, in place of --tau: 90% is --tau 0.1."
 SOURCES = "A .csv, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
 
 
 def level_of(certainty: str) -> float:
-    """The level of a certainty that is written as a percentage or a share.
+    """Quantile level of a certainty, which is written as a percentage or a share.
 
     >>> level_of("90%"), level_of("0.995")
     (0.1, 0.005)
@@ -46,12 +45,12 @@ def level_of(certainty: str) -> float:
         share = Decimal(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
         if 0 < share < 1:
             return float(1 - share)
-    raise ArgumentError(f"--certainty must lie between 0% and 100%, such as 90% or 0.9, got {shown(certainty)}")
+    raise ArgumentError(f"--certainty must lie between 0% and 100%, such as 90% or 0.9, got {one_line(certainty)}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedOptions(Command):
-    """What problems and logs have in common: the level, their words and the discount."""
+    """Options for both problems and logs: level, title, units and discount."""
 
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVEL)] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
@@ -62,10 +61,10 @@ class SharedOptions(Command):
     discount_rate: Annotated[str | None, Option(help="Discount rate per stage: 3% is the factor 1 / 1.03.")] = None
 
     def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
-        """The words that were given, else the problem's own."""
+        """The words given as options, else those of the problem."""
         if self.stage_name in COLUMNS:
             rule, remedy = "not be a column of the policy's table", "choose another word"
-            raise wrong("stage_name", self.stage_name, rule, remedy=remedy)
+            raise bad_value("stage_name", self.stage_name, rule, remedy=remedy)
         unit = unit if self.unit is None else self.unit
         return Words(title=self.title or name, unit=unit, stage=self.stage_name or stage)
 
@@ -79,13 +78,11 @@ class SharedOptions(Command):
         return found
 
     def level(self, *default: float) -> float:
-        """The same for a command that takes one level, inside of (0, 1)."""
+        """The level, in (0, 1), of a command that takes only one."""
         found = self.levels(*default)
         if len(found) > 1:
             option = "--tau" if self.tau else "--certainty"
-            raise ArgumentError(
-                f"{option} must be given once, got it {len(found)} times; run the command once per level"
-            )
+            raise ArgumentError(f"{option} must be given once, got {len(found)} values; run the command once per level")
         return number(found[0], "tau", 0.0, 1.0, "()")
 
     @property
@@ -105,10 +102,12 @@ class SharedOptions(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemOptions(SharedOptions):
-    """The argument PROBLEM and the options that describe it: the same for every command that takes a problem."""
+    """The argument PROBLEM and the options that describe it, for every command that takes a problem."""
 
     problem: Annotated[str, Argument(metavar="PROBLEM", help=SOURCES)]
-    horizon: Annotated[int | None, Option(help="Number of stages; by default as the problem states, else 100.")] = None
+    horizon: Annotated[
+        int | None, Option(help=f"Number of stages; by default as the problem states, else {USUAL_HORIZON}.")
+    ] = None
     start: Annotated[str | None, Option(help="First state by its id or name, or its law: Well=0.8,Sick=0.2.")] = None
     columns: Annotated[str | None, Option(help=COLUMN_NAMES)] = None
 
@@ -118,16 +117,16 @@ class ProblemOptions(SharedOptions):
         return {"start": None if self.start is None else parse_start(self.start), "discount": self.factor}
 
     def problem_settings(self) -> dict[str, Any]:
-        """What fixes the problem."""
+        """The settings that define the problem."""
         given = {"problem": self.problem, "horizon": self.horizon, "start": self.start}
         return given | {"discount": self.factor, "columns": self.columns}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Problem:
-    """What to learn on or to plan for, what to call it, and what the user should know about it."""
+class LoadedProblem:
+    """A problem with its words and with notices for the user."""
 
-    source: Any  # an MDP, or an environment whose kernel is not known
+    source: Any  # an MDP, or an environment with unknown kernel
     words: Words
     horizon: int | None = None  # of an environment
     notices: tuple[str, ...] = ()
@@ -138,8 +137,8 @@ class Problem:
         return self.source if isinstance(self.source, MDP) else None
 
 
-def read_problem(asked: ProblemOptions) -> Problem:
-    """The problem: environments with a toy-text table become models, others with discrete spaces are played as they are."""
+def read_problem(asked: ProblemOptions) -> LoadedProblem:
+    """The problem of the command line; an environment with a transition table becomes a model, others are only played."""
     path, short = Path(asked.problem), asked.problem.removeprefix("bqrl/").removesuffix("-v0")
     if ending(path) is not None or path.is_file():
         return _from_file(path, asked)
@@ -153,20 +152,20 @@ def read_problem(asked: ProblemOptions) -> Problem:
     return _from_gymnasium(asked)
 
 
-def _model(mdp: MDP, words: Words, *notices: str) -> Problem:
-    """The problem of a model; a discount that looks like a rate is questioned."""
+def _model(mdp: MDP, words: Words, *notices: str) -> LoadedProblem:
+    """The problem of a model, with a notice if its discount factor looks like a rate."""
     if mdp.discount < 0.5:
         rate, factor = f"{100 * mdp.discount:.6g} %", 1 / (1 + mdp.discount)
-        notices += (f"the discount factor {mdp.discount:g} is small; for a rate of {rate} it is {factor:.6g}",)
-    return Problem(source=mdp, words=words, notices=notices)
+        notices += (f"the discount factor {mdp.discount:g} is small; for a discount rate of {rate} use {factor:.6g}",)
+    return LoadedProblem(source=mdp, words=words, notices=notices)
 
 
-def _from_file(path: Path, asked: ProblemOptions) -> Problem:
-    """The model in a file, with the parts of it that were ignored."""
+def _from_file(path: Path, asked: ProblemOptions) -> LoadedProblem:
+    """The model in a file, with notices about ignored parts."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
-            mdp: MDP = load(path, columns=column_names(asked.columns), horizon=asked.horizon, **asked.changes)
+            mdp: MDP = load_model(path, columns=column_names(asked.columns), horizon=asked.horizon, **asked.changes)
     except FileNotFoundError as error:
         beside = [other.name for other in path.parent.glob("*")] if not path.is_symlink() else []
         raise FileNotFoundError(f"{error}{nearest(path.name, beside, listed=False)}") from None
@@ -177,7 +176,7 @@ def _from_file(path: Path, asked: ProblemOptions) -> Problem:
     return _model(mdp, asked.words(name, mdp.units or ""), *notices)
 
 
-def _from_gymnasium(asked: ProblemOptions) -> Problem:
+def _from_gymnasium(asked: ProblemOptions) -> LoadedProblem:
     """The environment of that id, or its model if it exposes one."""
     given = asked.problem
     if given not in gymnasium.registry and ":" not in given:
@@ -187,7 +186,7 @@ def _from_gymnasium(asked: ProblemOptions) -> Problem:
         raise ArgumentError(f"{given[:80]!r} is neither {kinds}{near}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about versions and the like; what matters is an error
+            warnings.simplefilter("ignore")  # warnings about versions; real problems raise errors
             env: Any = gymnasium.make(given)
     except gymnasium.error.Error as fault:
         raise ArgumentError(str(fault)) from None
@@ -196,11 +195,13 @@ def _from_gymnasium(asked: ProblemOptions) -> Problem:
         mdp = core.mdp.replace(horizon=asked.horizon, **asked.changes)
         return _model(mdp, asked.words(given, mdp.units or ""))
     stages = time_limit(env) if asked.horizon is None else asked.horizon
-    notices = () if stages is not None else (ASSUMED.format(given, HORIZON),)
-    stages, words = check_horizon(HORIZON if stages is None else stages), asked.words(given)
+    notices = () if stages is not None else (ASSUMED.format(given, USUAL_HORIZON),)
+    stages, words = check_horizon(USUAL_HORIZON if stages is None else stages), asked.words(given)
     if plain and getattr(core, "P", None) is not None:
         return _model(from_gymnasium(env, horizon=stages).replace(**asked.changes), words, *notices)
     for name, value in asked.changes.items():
         if value is not None:
-            raise ArgumentError(f"--{name} needs a model, and {given} does not expose its kernel; leave it out")
-    return Problem(source=env, words=words, horizon=stages, notices=notices)
+            raise ArgumentError(
+                f"--{name} needs a model, and {given} does not expose its transition probabilities; leave it out"
+            )
+    return LoadedProblem(source=env, words=words, horizon=stages, notices=notices)

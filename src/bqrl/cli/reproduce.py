@@ -8,12 +8,12 @@ from typing import Annotated
 
 from typer import Option
 
-from bqrl.cli.output import ProgressBar, StudyCommand, resumable
+from bqrl.cli.output import ProgressBar, StudyCommand, explain_resuming
 from bqrl.errors import ArgumentError
 from bqrl.papers import paper_file
 from bqrl.papers.ucb_bqrl.view import View
 from bqrl.results.page import PAGE, page
-from bqrl.results.result import Table, check_folder
+from bqrl.results.result import ResultTable, check_folder
 from bqrl.results.study_view import StudyView
 from bqrl.study.settings import read_settings
 from bqrl.study.spec import Spec
@@ -46,7 +46,7 @@ class Reproduce(StudyCommand):
         view: type[StudyView] = View if settings.resolve() == own.resolve() else StudyView
         check_folder(folder, "study", [PAGE, *view.files(spec)])
         pool = LocalWorkers(self.workers) if self.cluster is None else ClusterWorkers(self.cluster)
-        with resumable(folder):
+        with explain_resuming(folder):
             with ProgressBar(lines=not self.as_json) as watch:
                 finished = run_study(spec, folder, pool, watch)
                 watch.phase("drawing the charts and the page")
@@ -55,7 +55,7 @@ class Reproduce(StudyCommand):
                     result = replace(result, files={**result.files, PAGE: page(result).encode()})
                 except ImportError as error:
                     result = replace(result, left_out=[*result.left_out, str(error)])
-            printed = result.tables.get("printed_numbers", Table([]))
+            printed = result.tables.get("printed_numbers", ResultTable([]))
             rows = [{name: row[key] for name, key in SHOWN.items()} for row in printed.rows]
             replace(self, out=folder).conclude(
                 {"settings": result.settings, "sentences": result.sentences, **result.details},

@@ -15,20 +15,21 @@ from bqrl.checks import number
 from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.problem import CERTAINTY, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
-from bqrl.planners.follow import play_shares
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import plan_from_curve, risk_neutral
+from bqrl.policies.forward import play_shares
 from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result
 from bqrl.results.result import check_folder
 from bqrl.results.words import sentence
 
 CHOICES = ("radius", "attitude", "randomized", "secondary", "arithmetic", "points", "gap", "max_nodes")
-LEVELS = "Quantile level in (0, 1], below 1 without --beta; may be given several times."
-LIMITS = ("points", "max_bytes")  # on a sweep
+LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
+LIMITS = ("points", "max_bytes")  # limits of a sweep
 MAX_MEMORY = 1e9  # GiB
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
-SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns of the further levels: five seconds on two cores of 2024
+SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns for further levels: five seconds on two cores of 2024
 RANDOMIZED = "With a buffer: allow one random draw at the start, or prove the best deterministic policy."
+RADIUS = "How far the probabilities of each uncertain row may be off, in l1 distance."
 GAP = "Refine that grid until the gap is this small; with --no-randomized: the gap to prove."
 
 
@@ -40,12 +41,12 @@ class Solve(ProblemOptions):
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0
     planner: Annotated[str, Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target"
-    radius: Annotated[float | None, Option(help="l1 radius of the ball around every uncertain row.")] = None
+    radius: Annotated[float | None, Option(help=RADIUS)] = None
     attitude: Annotated[str | None, Option(help="With --radius: robust or optimistic.")] = None
     randomized: Annotated[bool | None, Option("--randomized/--no-randomized", help=RANDOMIZED)] = None
     secondary: Annotated[str | None, Option(help="mean: the best mean among policies with the best guarantee.")] = None
     arithmetic: Annotated[str, Option(help="float, or rational to settle ties on small problems.")] = "float"
-    points: Annotated[int | None, Option(help="Size of the grid where no exact grid of returns fits.")] = None
+    points: Annotated[int | None, Option(help="Number of grid points if returns have no exact grid.")] = None
     gap: Annotated[float | None, Option(help=GAP)] = None
     max_nodes: Annotated[int | None, Option(help="Limit on the number of nodes that --no-randomized searches.")] = None
     max_memory: Annotated[float | None, Option(help="Limit on the memory of a sweep, in GiB.")] = None
@@ -55,15 +56,17 @@ class Solve(ProblemOptions):
         memory = self.max_memory
         limit = None if memory is None else number(memory, "max_memory", 0.0, MAX_MEMORY, "(]") * 2**30
         if self.max_nodes is not None and self.randomized is not False:
-            raise ArgumentError("--max-nodes is a limit of --no-randomized; give both or neither of them")
+            raise ArgumentError("--max-nodes requires --no-randomized; give both or neither")
         named = {"tau": self.levels()} | {name: getattr(self, name) for name in ("beta", "planner", *CHOICES)}
-        settings = self.problem_settings() | named | {"max_bytes": limit}  # in the arguments of the library
+        settings = self.problem_settings() | named | {"max_bytes": limit}  # by the library's names of the arguments
         taus = sorted({check_levels(level, self.beta)[0] for level in named["tau"]})
         check_folder(self.out, "plan", plan_files(taus))
         problem = read_problem(self)
         words, mdp = problem.words, problem.mdp
         if mdp is None:
-            raise ArgumentError(f"{self.problem} does not expose its kernel; try bqrl learn, which plays it")
+            raise ArgumentError(
+                f"{self.problem} does not expose its transition probabilities; try bqrl learn, which plays it"
+            )
         warn(*problem.notices)
         with ProgressBar() as watch:
             begun, neutral, result = time.perf_counter(), None, None
@@ -87,29 +90,30 @@ class Solve(ProblemOptions):
 
 
 def plan_levels(mdp: bqrl.MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> list[Plan]:
-    """Plans by level; for the plain quantile one sweep serves them all."""
-    planner, beta, options = settings["planner"], settings["beta"], _given(settings, *CHOICES, "max_bytes")
+    """Plans by level; for the plain quantile one sweep serves all levels."""
+    planner, beta, options = settings["planner"], settings["beta"], _drop_unset(settings, *CHOICES, "max_bytes")
     curve_alone = options.keys() <= {*LIMITS, "randomized", "arithmetic"} and options["arithmetic"] == "float"
     if planner == "target" and beta == 0.0 and curve_alone:
         begun = time.perf_counter()
         watch.phase("planning", mdp.H)
-        curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **_given(settings, *LIMITS))
+        curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **_drop_unset(settings, *LIMITS))
         levels = watch.track(taus, "evaluating the policies")
         return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in levels]
     return [bqrl.solve(mdp, tau, beta, planner, **options) for tau in watch.track(taus, "planning")]
 
 
-def _given(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _drop_unset(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The settings of these names that are not None."""
     return {name: settings[name] for name in names if settings[name] is not None}
 
 
 def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
-    """Add what only charts need: the guarantee curve, plans at further levels, and how often actions are played."""
+    """Add the data of charts: the guarantee curve, plans at further levels, and how often actions are played."""
     mdp, curve, first, others = solved.mdp, solved.curve, solved.plans[0], list[Plan]()
     if curve is None:
         watch.phase("guarantee curve", mdp.H)
-        with suppress(ValueError):  # a sweep does not fit
-            curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **_given(solved.settings, *LIMITS))
+        with suppress(ValueError):  # the sweep does not fit into memory
+            curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **_drop_unset(solved.settings, *LIMITS))
     if curve is not None and "curve" in first.details and first.beta == 0.0 and first.attitude == "nominal":
         work = sum(mdp.stage(h).successor.size * int(curve.sweep.grid.size[h]) for h in range(mdp.H)) / mdp.A
         further = list(SLIDER)[: int(SLIDER_WORK / work)]
@@ -124,11 +128,11 @@ def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
 
 
 def sentences(document: dict[str, Any]) -> list[str]:
-    """What each level means, with its notes, and what narrows a bracket."""
+    """The meaning and the notes of each level, and how to narrow a bracket."""
     levels, found = document["levels"], list[str]()
     for level in levels:
         found.append(f"{level['objective']}: {level['meaning']}" if len(levels) > 1 else level["meaning"])
-        if level["attitude"] == "nominal":  # over a ball the sentence has said it
+        if level["attitude"] == "nominal":  # with a radius the sentence already says it
             found += map(sentence, level["notes"])
     if any(level["gap"] and not level["exact"] for level in levels):
         found.append("A finer grid narrows the bracket: --points, or --gap without --radius.")

@@ -29,7 +29,7 @@ class Theory(StudyCommand):
         spec = read_settings(self.settings or paper_file("theory.toml"), FILE, quick=self.quick)
         names = spec.chosen(self.only)
         folder = self.folder(spec.theory.name)
-        stems = [stem for name in names for stem in EXPERIMENTS[name].captions]  # charts have the names of tables
+        stems = [stem for name in names for stem in EXPERIMENTS[name].captions]  # a chart has the name of its table
         check_folder(folder, "theory", [*(f"{stem}.csv" for stem in stems), *chart_files(stems)])
         stored = stored_experiments(folder, self.quick)
         with ProgressBar() as watch:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bqrl.checks import number, whole, wrong
+from bqrl.checks import bad_value, number, whole
 from bqrl.mdp.model import MDP
 from bqrl.mdp.step import from_step
 
@@ -30,7 +30,7 @@ def american_put(
     drift: float | None = None,
     shared: bool = False,
 ) -> MDP:
-    """The option, with a decision before each move of the price and one at expiry; the return is the discounted payoff.
+    """Return the option, with a decision before each price move and one at expiry; its return is the discounted payoff.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def american_put(
     growth = math.exp((rate if drift is None else number(drift, "drift")) * dt)
     p = (growth - 1.0 / up) / (up - 1.0 / up)
     if not 0.0 < p < 1.0:
-        raise wrong("steps", N, "be large enough for a drift within the moves of the price", remedy="raise steps")
+        raise bad_value("steps", N, "be large enough for a drift within the moves of the price", remedy="raise steps")
 
     def step(level: Any, action: str, move: int) -> tuple[Any, float]:
         if level == EXERCISED:

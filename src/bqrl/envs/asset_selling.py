@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole, wrong, wrong_type
-from bqrl.kernels.tolerance import SUM_TOL
+from bqrl.checks import bad_type, bad_value, number, whole
+from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import shared_noise
@@ -31,7 +31,7 @@ def asset_selling(
     stop_at_end: bool = False,
     shared: bool = False,
 ) -> MDP:
-    """The asset-selling problem; the defaults give the problem of the paper.
+    """Return the asset-selling problem; the defaults give the problem of the paper.
 
     Learners know that Stop sells and that the state sold is absorbing. About Continue they know only that every offer is
     possible, even if its probability is zero.
@@ -48,8 +48,8 @@ def asset_selling(
     ratio : float
         Ratio of geometric offers.
     stop_at_end : bool
-        Whether Continue is unavailable at the last stage, after which no offer can be sold. The kernel is then stored
-        stage by stage.
+        Whether Continue is unavailable at the last stage, after which no offer can be accepted. The kernel is then
+        stored stage by stage.
     shared : bool
         Whether learners know that one law of offers drives every row; in the paper's study they do not.
 
@@ -98,7 +98,7 @@ def asset_selling(
 
 
 def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray:
-    """Probabilities of the next offer, shape (offers,).
+    """Return the probabilities of the next offer, shape (offers,).
 
     "two-humped" is a market of many small buyers and a few large ones: with probability 0.9 a bell shape around a fifth of
     the range, with 0.1 one around four fifths, each with a standard deviation of a tenth of the range, cut to the offers.
@@ -113,15 +113,15 @@ def offer_law(distribution: Any, offers: int, ratio: float = 0.85) -> FloatArray
             return np.asarray(weights / weights.sum())
         if distribution == "two-humped":
             return 0.9 * _bell(x, 0.2) + 0.1 * _bell(x, 0.8)
-        raise wrong("distribution", distribution, rule)
+        raise bad_value("distribution", distribution, rule)
     try:
         law = np.array(distribution, dtype=np.float64)
     except (TypeError, ValueError):
-        raise wrong_type("distribution", distribution, rule) from None
+        raise bad_type("distribution", distribution, rule) from None
     if law.shape != (offers,):
-        raise wrong("distribution", distribution, rule, f"shape {law.shape}")
+        raise bad_value("distribution", distribution, rule, f"shape {law.shape}")
     if not np.all(law >= 0) or not abs(law.sum() - 1.0) <= SUM_TOL:
-        raise wrong("distribution", distribution, rule, f"the sum {law.sum():.12g}")
+        raise bad_value("distribution", distribution, rule, f"the sum {law.sum():.12g}")
     return law
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bqrl.checks import number, numbers, wrong_type
+from bqrl.checks import bad_type, number, numbers
 from bqrl.mdp.model import MDP
 
 UNIT, STAGE = "dollars", "pull"
@@ -22,7 +22,7 @@ def bandit(
     low: float = 1.0,
     horizon: int = 1,
 ) -> MDP:
-    """The bandit.
+    """Return the bandit.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def bandit(
     sure, high, low = number(sure, "sure"), number(high, "high"), number(low, "low")
     chances = numbers(probabilities, "probabilities").tolist()
     if not isinstance(chances, list):
-        raise wrong_type("probabilities", probabilities, "be a list with one probability per arm")
+        raise bad_type("probabilities", probabilities, "be a list with one probability per arm")
     rows = [(0, 0, 0, 1.0, sure)]
     for a, given in enumerate(chances, start=1):
         p = number(given, f"probabilities[{a - 1}]", 0.0, 1.0)

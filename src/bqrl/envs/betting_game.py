@@ -20,7 +20,7 @@ UNIT, STAGE = "coins", "bet"
 def betting_game(
     win_probability: float = 0.88, bets: int = 6, start: int = 16, cap: int = 256, shared: bool = False
 ) -> MDP:
-    """The betting game.
+    """Return the betting game.
 
     Parameters
     ----------

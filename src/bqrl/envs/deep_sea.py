@@ -18,7 +18,7 @@ UNIT, STAGE = "points", "row"
 def deep_sea(
     size: int = 8, prize: float = 100.0, cost: float = 1.0, success: float = 0.95, shared: bool = False
 ) -> MDP:
-    """The deep sea; the state is the column.
+    """Return the deep-sea problem; the state is the column.
 
     Parameters
     ----------

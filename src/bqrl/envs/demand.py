@@ -8,7 +8,7 @@ from bqrl.checks import number
 
 
 def poisson(mean: float, mass: float = 0.999) -> dict[int, float]:
-    """{demand: probability} of a Poisson law, cut at the smallest demand that carries `mass` and rescaled to sum to 1.
+    """Return {demand: probability} of a Poisson law, cut at the first demand whose CDF reaches `mass` and rescaled to sum to 1.
 
     >>> {k: round(p, 4) for k, p in poisson(0.1, 0.99).items()}
     {0: 0.9091, 1: 0.0909}

@@ -17,7 +17,7 @@ UNIT, STAGE = "dollars", "round"
 def gambler(
     goal: int = 10, win_probability: float = 0.45, horizon: int = 8, start: int | None = None, shared: bool = False
 ) -> MDP:
-    """The gambler's problem.
+    """Return the gambler's problem.
 
     Parameters
     ----------

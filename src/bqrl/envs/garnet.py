@@ -19,7 +19,7 @@ UNIT, STAGE = "points", "stage"
 def garnet(
     states: int = 12, actions: int = 4, successors: int = 3, largest_reward: int = 4, horizon: int = 10, seed: int = 7
 ) -> MDP:
-    """A random problem.
+    """Return a random problem.
 
     Parameters
     ----------

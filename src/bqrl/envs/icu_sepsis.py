@@ -27,7 +27,7 @@ ENDS = ("death", "survival", "end")  # the last three states
 
 
 def icu_sepsis(horizon: int = 60, survival: float = 100.0, cost: float = 1.0) -> MDP:
-    """The patient; the return is the reward of survival less the time in care.
+    """Return the sepsis problem; its return is the reward of survival minus the cost of the time in care.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def icu_sepsis(horizon: int = 60, survival: float = 100.0, cost: float = 1.0) ->
     with np.load(folder / "dynamics.npz", allow_pickle=False) as data:
         P, first = data["tx_mat"], data["d_0"]
     S, A, _ = P.shape
-    available = _admissible(folder / "admissible_actions.txt", S, A)
+    available = _admissible_mask(folder / "admissible_actions.txt", S, A)
     s, a, s_next = np.nonzero((P > 0.0) & available[:, :, None])
     clusters = S - len(ENDS)
     survives = (s < clusters) & (s_next == clusters + ENDS.index("survival"))
@@ -62,7 +62,7 @@ def icu_sepsis(horizon: int = 60, survival: float = 100.0, cost: float = 1.0) ->
 
 
 def _folder() -> Path:
-    """The folder with the data; the package is located but not imported."""
+    """Return the folder with the data; the package is located but not imported."""
     spec = importlib.util.find_spec(PACKAGE)
     places = (
         [] if spec is None else [Path(place) / "envs" / "assets" for place in spec.submodule_search_locations or []]
@@ -73,8 +73,8 @@ def _folder() -> Path:
     raise FileNotFoundError(f"ICUSepsis requires the files of the package icu-sepsis; install them with: {REMEDY}")
 
 
-def _admissible(path: Path, S: int, A: int) -> np.ndarray:
-    """Which actions are admissible: a line of counts, then one line of actions per state."""
+def _admissible_mask(path: Path, S: int, A: int) -> np.ndarray:
+    """Return which actions are admissible; the file has a line of counts, then one line of actions per state."""
     _, *lines = path.read_text().splitlines()
     mask = np.zeros((S, A), bool)
     for s, line in enumerate(lines[:S]):

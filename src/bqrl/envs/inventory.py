@@ -31,7 +31,7 @@ def inventory(
     mass: float = 0.999,
     shared: bool = False,
 ) -> MDP:
-    """Inventory control with lost sales; the return is the profit.
+    """Return the inventory problem with lost sales; its return is the profit.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def inventory(
     price, fixed, unit, holding : float
         Revenue per unit sold, cost per order, per unit ordered and per unit stored.
     mass : float
-        Where the Poisson demand is cut.
+        Probability at which the law of the Poisson demand is cut.
     shared : bool
         Whether learners know that one law of demand drives every row.
 

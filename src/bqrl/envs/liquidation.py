@@ -25,7 +25,7 @@ def liquidation(
     move_probability: float = 0.6,
     shared: bool = False,
 ) -> MDP:
-    """The sale of a block; the return is the revenue.
+    """Return the problem of selling a block; its return is the revenue.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bqrl.checks import number, numbers, wrong
+from bqrl.checks import bad_value, number, numbers
 from bqrl.mdp.model import MDP
 from bqrl.mdp.step import from_step
 
@@ -25,7 +25,7 @@ def machine_replacement(
     horizon: int = 15,
     shared: bool = False,
 ) -> MDP:
-    """Maintenance of one machine; the return is the profit.
+    """Return the problem of maintaining one machine; its return is the profit.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ def machine_replacement(
     """
     profits, chances = (numbers(given, name) for name, given in (("output", output), ("wear", wear)))
     if profits.ndim != 1 or profits.size < 2:
-        raise wrong("output", output, "be a list of at least two numbers")
+        raise bad_value("output", output, "be a list of at least two numbers")
     if chances.ndim != 1:
-        raise wrong("wear", wear, "be a list of probabilities")
+        raise bad_value("wear", wear, "be a list of probabilities")
     overhaul, replacement = number(overhaul, "overhaul"), number(replacement, "replacement")
     worst = profits.size - 1
 

@@ -28,16 +28,16 @@ def perishable_inventory(
     mass: float = 0.999,
     shared: bool = False,
 ) -> MDP:
-    """Platelets with a short life; the return is minus the cost.
+    """Return the perishable-inventory problem; its return is minus the cost.
 
     Parameters
     ----------
     life : int
-        Days on which a pack can be used, the day of delivery included; at least 2.
+        Number of days on which a pack can be used, including the day of delivery; at least 2.
     largest_order, horizon : int
         Largest number of packs per order, and number of days.
     demand, mass : float
-        Mean of the Poisson demand per day, and where it is cut.
+        Mean of the Poisson demand per day, and the probability at which its law is cut.
     unit, waste, shortage : float
         Cost per pack ordered, expired and missing.
     shared : bool

@@ -26,7 +26,7 @@ def portfolio(
     bonds: float = 0.02,
     shared: bool = False,
 ) -> MDP:
-    """Shares and bonds over several years.
+    """Return the problem of holding shares and bonds over several years.
 
     Parameters
     ----------

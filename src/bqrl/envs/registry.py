@@ -1,7 +1,7 @@
 """The problems by name, as models and as Gymnasium environments.
 
-Each problem is one module of this package: its docstring tells the story and the source of the numbers, UNIT and STAGE
-name what a return counts and what a stage is, and the builder has the module's name. Modules load on first use.
+Each problem is one module of this package. Its docstring tells the story and the source of the numbers, UNIT names the unit
+of returns, STAGE names the period of a stage, and the builder has the module's name. Modules load on first use.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from bqrl.checks import nearest, unknown_argument, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, nearest, unknown_argument
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 
@@ -43,16 +43,16 @@ class About:
     """Facts about a named problem, known without building it."""
 
     name: str
-    id: str  # of Gymnasium
+    id: str  # Gymnasium id
     summary: str  # one line
     story: str  # the module's docstring
-    unit: str  # what a return counts
+    unit: str  # unit of returns
     stage: str  # what a stage is
     build: Callable[..., MDP]
 
 
 def names() -> list[str]:
-    """Names of the problems that `make` builds; the Gymnasium id of each is "bqrl/<name>-v0".
+    """Return the names of the problems that `make` builds; the Gymnasium id of each is "bqrl/<name>-v0".
 
     Returns
     -------
@@ -68,7 +68,7 @@ def names() -> list[str]:
 
 
 def about(name: str) -> About:
-    """Story, units and builder of a named problem.
+    """Return the story, units and builder of a named problem.
 
     Parameters
     ----------
@@ -86,10 +86,10 @@ def about(name: str) -> About:
     ('dollars', 'month')
     """
     if not isinstance(name, str):
-        raise wrong_type("name", name, "be a string such as 'AssetSelling'", type(name).__name__)
+        raise bad_type("name", name, "be a string such as 'AssetSelling'", type(name).__name__)
     short = name.removeprefix("bqrl/").removesuffix("-v0")
     if short not in MODULES:
-        raise wrong("name", name, "be a known problem", f"{name[:60]!r}{nearest(short, MODULES)}")
+        raise bad_value("name", name, "be a known problem", f"{name[:60]!r}{nearest(short, MODULES)}")
     module = import_module(f"bqrl.envs.{MODULES[short]}")
     story = inspect.getdoc(module) or ""
     return About(
@@ -104,7 +104,7 @@ def about(name: str) -> About:
 
 
 def make(name: str, **params: Any) -> MDP:
-    """Build a named problem.
+    """Return a named problem.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def make(name: str, **params: Any) -> MDP:
 
 
 def make_env(name: str = "AssetSelling", render_mode: str | None = None, **params: Any) -> MDPEnv:
-    """The Gymnasium environment of a named problem; gymnasium.make("bqrl/AssetSelling-v0") calls this.
+    """Return the Gymnasium environment of a named problem; gymnasium.make("bqrl/AssetSelling-v0") calls this.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ UNIT, STAGE = "points", "stroke"
 
 
 def river_swim(positions: int = 6, horizon: int = 20, small: float = 1.0, large: float = 50.0) -> MDP:
-    """The river.
+    """Return the river-swim problem.
 
     Parameters
     ----------

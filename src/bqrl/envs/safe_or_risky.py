@@ -16,7 +16,7 @@ UNIT, STAGE = "dollars", "stage"
 def safe_or_risky(
     win_probability: float = 0.55, safe: float = 1.0, risky: float = 3.0, horizon: int = 10, shared: bool = False
 ) -> MDP:
-    """The choice, repeated.
+    """Return the problem of repeated choices.
 
     Parameters
     ----------

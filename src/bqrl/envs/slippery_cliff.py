@@ -21,7 +21,7 @@ NAMES = ("Up", "Right", "Down", "Left")
 def slippery_cliff(
     rows: int = 4, columns: int = 6, horizon: int = 25, slip: float = 0.1, fall: float = 20.0, shared: bool = False
 ) -> MDP:
-    """The cliff; the return is minus the cost.
+    """Return the cliff problem; its return is minus the cost.
 
     Parameters
     ----------

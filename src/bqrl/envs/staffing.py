@@ -29,14 +29,14 @@ def staffing(
     mass: float = 0.999,
     shared: bool = False,
 ) -> MDP:
-    """A day in a call centre; the return is the bonuses less the costs.
+    """Return the problem of a day in a call centre; its return is the bonuses minus the costs.
 
     Parameters
     ----------
     agents, horizon : int
         Largest number of agents, and number of hours.
     calls, mass : float
-        Mean of the Poisson number of calls per hour, and where it is cut.
+        Mean of the Poisson number of calls per hour, and the probability at which its law is cut.
     per_agent, lines : int
         Calls that one agent answers per hour, and calls that can wait.
     wage, bonus, waiting, lost : float

@@ -23,7 +23,7 @@ DEATH = ((0.0, 0.01, 0.04, 0.25), (0.0, 0.01, 0.03, 0.18), (0.01, 0.03, 0.06, 0.
 
 
 def treatment_choice(horizon: int = 18, start: str = "Severe", burden: float = 1.0) -> MDP:
-    """The course of therapy; the return is the quality-adjusted time in days.
+    """Return the problem of treatment choice; its return is the quality-adjusted time in days.
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bqrl.checks import wrong, wrong_type
-from bqrl.kernels.tolerance import MASS_TOL, SUM_TOL
+from bqrl.checks import bad_type, bad_value
+from bqrl.loops.tolerance import MASS_TOL, SUM_TOL
 
 FloatArray = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ def size_of(values: FloatArray) -> float:
 
 
 def smallest_scale(values: FloatArray) -> float:
-    """Return the size to which the tolerance of values near zero is relative."""
+    """Return the scale of the tolerance for values near zero."""
     return min(1.0, size_of(values))
 
 
@@ -38,26 +38,26 @@ def running_mass(probabilities: FloatArray) -> FloatArray:
 
 
 def as_floats(given: ArrayLike, name: str, rule: str) -> FloatArray:
-    """Return an array of floats; if `given` is none, the error says that it must follow the `rule`."""
+    """Return `given` as an array of floats; otherwise raise an error that quotes `rule`."""
     try:
         array = np.asarray(given)
         if array.dtype.kind not in "biufO":
             raise TypeError
         return np.asarray(array, dtype=np.float64)
     except OverflowError:
-        raise wrong(name, given, f"be within {np.finfo(np.float64).max:.1e}, the largest float") from None
+        raise bad_value(name, given, f"be within {np.finfo(np.float64).max:.1e}, the largest float") from None
     except (TypeError, ValueError):
-        raise wrong_type(name, given, rule) from None
+        raise bad_type(name, given, rule) from None
 
 
 def numbers_of(given: ArrayLike, name: str) -> FloatArray:
     """Return a new one-dimensional array of finite floats."""
     array = as_floats(given, name, "be a flat list of numbers")
     if array.ndim != 1 or array.size == 0:
-        raise wrong(name, given, "be one-dimensional with at least one entry", f"shape {array.shape}")
+        raise bad_value(name, given, "be one-dimensional with at least one entry", f"shape {array.shape}")
     if not np.isfinite(array).all():
         i = int(np.argmin(np.isfinite(array)))
-        raise wrong(name, array[i], "be finite", f"{name}[{i}] = {array[i]}")
+        raise bad_value(name, array[i], "be finite", f"{name}[{i}] = {array[i]}")
     return array + 0.0  # turns -0.0 into 0.0
 
 
@@ -65,22 +65,22 @@ def masses_of(given: ArrayLike, name: str) -> FloatArray:
     """Return nonnegative floats that sum to 1; the given ones if they already do."""
     p = numbers_of(given, name)
     if p.min() < -MASS_TOL:
-        raise wrong(name, p.min(), "not be negative", f"{name}[{p.argmin()}] = {p.min():g}")
+        raise bad_value(name, p.min(), "not be negative", f"{name}[{p.argmin()}] = {p.min():g}")
     p = np.maximum(p, 0.0)
     total = float(running_mass(p)[-1])
     if abs(total - 1.0) > SUM_TOL:
-        raise wrong(name, total, f"sum to 1 (tolerance {SUM_TOL:g})", f"{total:.12g}")
+        raise bad_value(name, total, f"sum to 1 (tolerance {SUM_TOL:g})", f"{total:.12g}")
     return p if abs(total - 1.0) <= EXACT_TOL else p / total
 
 
-def merged(x: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return increasing values and their masses; values equal to the first of their group are one value."""
+def merge_atoms(x: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return increasing values and their masses; values that equal the first of their group are merged."""
     order = np.argsort(x, kind="stable")
     x, p = x[order], p[order]
     apart = VALUE_TOL * np.maximum(smallest_scale(x), np.abs(x))
     starts = np.flatnonzero(np.r_[True, np.diff(x) > apart[1:]])
     ends = np.r_[starts[1:], x.size] - 1
-    if np.any(x[ends] - x[starts] > apart[ends]):  # a chain of neighbours that are equal, but not to the first
+    if np.any(x[ends] - x[starts] > apart[ends]):  # neighbours are equal, but the last differs from the first
         first = [0]
         for i in range(1, x.size):
             if x[i] - x[first[-1]] > apart[i]:

@@ -7,7 +7,7 @@ beta = tau gives the lower CVaR, beta -> 0 the quantile (Value-at-Risk).
 
 One tolerance decides every comparison of a probability with a level: eight weights of 0.1 sum to 0.7999999999999999, so
 Q_tau is the first atom whose running mass is at least tau - MASS_TOL. `reaches` is the same decision in terms of P(G < x).
-Level 0 is the smallest value.
+The quantile of level 0 is the smallest value.
 Deviation: Definition 1 states its endpoint rule twice for level 0 and not at all for level 1; here the integral also
 defines level 1.
 
@@ -23,21 +23,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bqrl.checks import number, whole, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, number, whole
 from bqrl.display import Charted
-from bqrl.kernels.draws import draw_sorted
-from bqrl.kernels.tolerance import MASS_TOL as MASS_TOL
 from bqrl.laws.atoms import (
     VALUE_TOL,
     FloatArray,
     as_floats,
     masses_of,
-    merged,
+    merge_atoms,
     numbers_of,
     running_mass,
     smallest_scale,
 )
 from bqrl.laws.atoms import size_of as size_of
+from bqrl.loops.draws import draw_sorted
+from bqrl.loops.tolerance import MASS_TOL as MASS_TOL
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,7 +57,7 @@ class Margin(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """What a law that only bounds the law of the return says about it."""
+    """The relation of a law that is only a bound to the law of the return."""
 
     side: str  # "lower" or "upper": the law of the return dominates this law, or is dominated by it
     mean: float  # the exact mean of the return
@@ -68,12 +68,12 @@ def reaches(short: float, tau: float) -> bool: ...
 @overload
 def reaches(short: FloatArray, tau: float | FloatArray) -> NDArray[np.bool_]: ...
 def reaches(short: Any, tau: Any) -> Any:
-    """Whether Q_tau(G) >= x, given short = P(G < x): strictly below tau, or exactly 0."""
+    """Return whether Q_tau(G) >= x, given short = P(G < x), which must be strictly below tau or exactly 0."""
     return (short < tau - MASS_TOL) | (short == 0.0)
 
 
 def check_level(tau: Any, name: str = "tau") -> float:
-    """`tau` as a float in [0, 1]."""
+    """Return `tau` as a float in [0, 1]."""
     return number(tau, name, 0.0, 1.0)
 
 
@@ -92,7 +92,7 @@ class Law(Charted):
     probabilities : array_like of shape (m,)
         One probability per value.
     bound : Bound, optional
-        Side and exact mean, if the law only bounds that of the return, as `evaluate` says where no exact law fits.
+        Side and exact mean, if the law is only a bound on the law of the return; `evaluate` returns bounds if no exact law fits.
 
     Attributes
     ----------
@@ -122,58 +122,58 @@ class Law(Charted):
     def __init__(self, values: ArrayLike, probabilities: ArrayLike, bound: Bound | None = None) -> None:
         x, p = numbers_of(values, "values"), numbers_of(probabilities, "probabilities")
         if x.size != p.size:
-            raise wrong("probabilities", probabilities, f"have one entry per value ({x.size})", p.size)
+            raise bad_value("probabilities", probabilities, f"have one entry per value ({x.size})", p.size)
         p = masses_of(p, "probabilities")
-        x, p = merged(x[p > 0.0], p[p > 0.0])
+        x, p = merge_atoms(x[p > 0.0], p[p > 0.0])
         running = np.minimum(np.maximum.accumulate(running_mass(p)), 1.0)
         running[-1] = 1.0
         for name, array in (("values", x), ("probabilities", p), ("running", running)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         if bound is not None and (not isinstance(bound, Bound) or bound.side not in SIDES):
-            raise wrong_type("bound", bound, "be None or a Bound with the side 'lower' or 'upper'")
+            raise bad_type("bound", bound, "be None or a Bound with the side 'lower' or 'upper'")
         object.__setattr__(self, "bound", bound)
 
     @classmethod
     def point(cls, x: float) -> Law:
-        """The law of the constant x."""
+        """Return the law of the constant x."""
         return cls([x], [1.0])
 
     @classmethod
     def mixture(cls, laws: Iterable[Law], weights: ArrayLike) -> Law:
-        """The law of a draw from laws[i], where i is drawn with probability weights[i]."""
+        """Return the law of a draw from laws[i], where i is drawn with probability weights[i]."""
         if not isinstance(laws, Iterable):
-            raise wrong_type("laws", laws, "be a list of laws")
-        parts, w = [_law(part, "laws") for part in laws], masses_of(weights, "weights")
+            raise bad_type("laws", laws, "be a list of laws")
+        parts, w = [_check_law(part, "laws") for part in laws], masses_of(weights, "weights")
         if len(parts) != w.size:
-            raise wrong("weights", weights, f"have one entry per law ({len(parts)})", w.size)
+            raise bad_value("weights", weights, f"have one entry per law ({len(parts)})", w.size)
         masses = [share * part.probabilities for share, part in zip(w, parts, strict=True)]
         sides, bound = {part.bound.side for part in parts if part.bound is not None}, None
         if len(sides) > 1:
-            raise wrong("laws", laws, "not mix lower with upper bounds", "both")
+            raise bad_value("laws", laws, "not mix lower with upper bounds", "both")
         if sides:
             bound = Bound(sides.pop(), float(sum(u * part.exact_mean for u, part in zip(w, parts, strict=True))))
         return cls(np.concatenate([part.values for part in parts]), np.concatenate(masses), bound)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Law:
-        """The law that `to_dict` wrote."""
+        """Return the law that `to_dict` wrote."""
         if not isinstance(data, Mapping) or set(data) - {"bound"} != {"values", "probabilities"}:
-            raise wrong("data", data, "have the keys 'values' and 'probabilities'")
+            raise bad_value("data", data, "have the keys 'values' and 'probabilities'")
         bound = data.get("bound")
         if bound is not None and (not isinstance(bound, Mapping) or set(bound) != {"side", "mean"}):
-            raise wrong("bound", bound, "have the keys 'side' and 'mean'")
+            raise bad_value("bound", bound, "have the keys 'side' and 'mean'")
         return cls(data["values"], data["probabilities"], None if bound is None else Bound(**bound))
 
     def to_dict(self) -> dict[str, Any]:
-        """Values and probabilities as lists, and the bound if there is one: ready for JSON, and read back exactly."""
+        """Return values, probabilities and the bound, if there is one, for JSON; `from_dict` restores the law exactly."""
         bound = {} if self.bound is None else {"bound": self.bound._asdict()}
         return {"values": self.values.tolist(), "probabilities": self.probabilities.tolist(), **bound}
 
     # -- functionals ----------------------------------------------------------------------------------------------------
 
     def mean(self) -> float:
-        """E G, the mean of the atoms; `exact_mean` is that of the return if this law is a bound."""
+        """Return E G, the mean of the atoms; if this law is a bound, `exact_mean` is the mean of the return."""
         return float(self.values @ self.probabilities)
 
     @property
@@ -182,21 +182,19 @@ class Law(Charted):
         return self.mean() if self.bound is None else self.bound.mean
 
     def std(self) -> float:
-        """Standard deviation of G."""
+        """Return the standard deviation of G."""
         return float(np.sqrt(self.probabilities @ (self.values - self.mean()) ** 2))
 
     def expect(self, f: Callable[[float], float]) -> float:
-        """E f(G) for any function of one number."""
+        """Return E f(G) for a function of one number."""
         if not callable(f):
-            raise wrong_type("f", f, "be a function of one number")
+            raise bad_type("f", f, "be a function of one number")
         images = as_floats([f(x) for x in self.values.tolist()], "f", "return a number for every value of the law")
         if images.ndim != 1:
-            raise wrong_type(
-                "f", f, "return a number for every value of the law", f"arrays of shape {images.shape[1:]}"
-            )
+            raise bad_type("f", f, "return a number for every value of the law", f"arrays of shape {images.shape[1:]}")
         if np.isnan(images).any():
             x = self.values[np.isnan(images)][0]
-            raise wrong("f", f, "be defined on every value of the law", f"f({x:g}) = nan")
+            raise bad_value("f", f, "be defined on every value of the law", f"f({x:g}) = nan")
         return float(images @ self.probabilities)
 
     @overload
@@ -204,7 +202,7 @@ class Law(Charted):
     @overload
     def cdf(self, x: FloatArray) -> FloatArray: ...
     def cdf(self, x: Any) -> Any:
-        """P(G <= x), for a number or an array; values within VALUE_TOL of x count as x, so 0.1 + 0.2 is not above 0.3."""
+        """Return P(G <= x) for a number or an array; values within VALUE_TOL of x count as x, so 0.1 + 0.2 is not above 0.3."""
         mass = self._mass_left_of(x, 1, VALUE_TOL)
         return mass if mass.ndim else float(mass)
 
@@ -213,16 +211,16 @@ class Law(Charted):
     @overload
     def shortfall(self, x: FloatArray) -> FloatArray: ...
     def shortfall(self, x: Any) -> Any:
-        """P(G < x), for a number or an array; values within VALUE_TOL of x count as x."""
+        """Return P(G < x) for a number or an array; values within VALUE_TOL of x count as x."""
         mass = self._mass_left_of(x, -1, VALUE_TOL)
         return mass if mass.ndim else float(mass)
 
     def quantile(self, tau: float) -> float:
-        """Lower quantile inf{x : P(G <= x) >= tau}, with masses compared up to MASS_TOL; the smallest value at level 0."""
+        """Return the lower quantile inf{x : P(G <= x) >= tau}, comparing masses up to MASS_TOL; the smallest value at level 0."""
         return float(self.values[self._atom_of(check_level(tau))])
 
     def upper_quantile(self, tau: float) -> float:
-        """Upper quantile sup{x : P(G < x) <= tau}, with masses compared up to MASS_TOL; the largest value at level 1.
+        """Return the upper quantile sup{x : P(G < x) <= tau}, comparing masses up to MASS_TOL; the largest value at level 1.
 
         It differs from `quantile` only if some running mass equals tau; it is then the next atom.
         """
@@ -233,14 +231,14 @@ class Law(Charted):
         return float(self.values[min(above, self.values.size - 1)])
 
     def margin(self, tau: float) -> Margin:
-        """Distances tau - P(G < x) and P(G <= x) - tau at x = quantile(tau): a tiny distance marks a fragile answer."""
+        """Return tau - P(G < x) and P(G <= x) - tau at x = quantile(tau): a tiny distance marks a fragile answer."""
         tau = check_level(tau)
         i = self._atom_of(tau)
         below = float(self.running[i - 1]) if i else 0.0
         return Margin(tau - below, float(self.running[i]) - tau)
 
     def buffered_quantile(self, tau: float, beta: float) -> float:
-        """Average of the quantiles of levels tau - min{beta, tau} to tau (paper, Definition 1).
+        """Return the average of the quantiles of levels tau - min{beta, tau} to tau (paper, Definition 1).
 
         Atom j is Q_u for u in (c_{j-1}, c_j], where c_j is the running mass, so its weight in the average is the overlap of
         that interval with the buffer (the closed form of the paper). If all levels of the buffer lie in one atom, the
@@ -288,35 +286,35 @@ class Law(Charted):
         return float(min(max(average, x[0]), self.values[top]))
 
     def cvar(self, tau: float) -> float:
-        """Lower CVaR, the mean of the worst fraction tau of outcomes: the buffered quantile at beta = tau; the mean at 1."""
+        """Return the lower CVaR, the mean of the worst fraction tau of outcomes: the buffered quantile at beta = tau."""
         return self.buffered_quantile(tau, tau)
 
     # -- comparison and arithmetic --------------------------------------------------------------------------------------
 
     def wasserstein(self, other: Law) -> float:
-        """Wasserstein-1 distance to `other`: the integral of |F - F_other|."""
-        x = np.union1d(self.values, _law(other, "other").values)
+        """Return the Wasserstein-1 distance to `other`, the integral of |F - F_other|."""
+        x = np.union1d(self.values, _check_law(other, "other").values)
         gap = np.abs(self._mass_left_of(x, 1, 0.0) - other._mass_left_of(x, 1, 0.0))
         return float(gap[:-1] @ np.diff(x))
 
     def dominates(self, other: Law) -> bool:
-        """Weak first-order dominance: P(G <= x) is nowhere above that of `other`, up to MASS_TOL."""
-        return self._under(_law(other, "other"), MASS_TOL, VALUE_TOL)
+        """Return whether this law weakly dominates `other` in first order: its CDF is nowhere larger, up to MASS_TOL."""
+        return self._lies_below(_check_law(other, "other"), MASS_TOL, VALUE_TOL)
 
     def equals(self, other: Law, tol: float = 1e-9) -> bool:
-        """Whether the laws agree up to `tol` in mass and in max(min(1, size), |value|): their Lévy distance is at most tol."""
+        """Return whether the Lévy distance is at most `tol`, where values are compared relative to max(min(1, size), |value|)."""
         tol = number(tol, "tol", 0.0)
-        return self._under(_law(other, "other"), tol, tol) and other._under(self, tol, tol)
+        return self._lies_below(_check_law(other, "other"), tol, tol) and other._lies_below(self, tol, tol)
 
     def shift(self, c: float) -> Law:
-        """The law of G + c."""
+        """Return the law of G + c."""
         c = number(c, "shift")
         bound = self.bound and self.bound._replace(mean=self.bound.mean + c)
         with np.errstate(over="ignore"):  # the constructor reports an overflow
             return Law(self.values + c, self.probabilities, bound)
 
     def scale(self, c: float) -> Law:
-        """The law of c * G, for any finite c."""
+        """Return the law of c * G, for any finite c."""
         c, bound = number(c, "scale"), None
         if self.bound is not None and c != 0.0:  # a negative factor turns a lower bound into an upper one
             bound = Bound(self.bound.side if c > 0.0 else SIDES[self.bound.side == "lower"], c * self.bound.mean)
@@ -332,15 +330,15 @@ class Law(Charted):
         return NotImplemented if isinstance(c, Law) else self.shift(-number(c, "shift"))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Array of n independent draws: the first atom whose running mass exceeds each uniform of `rng`."""
+        """Return n independent draws: the first atom whose running mass exceeds each uniform of `rng`."""
         if not isinstance(rng, np.random.Generator):
-            raise wrong_type("rng", rng, "be a Generator", remedy="pass np.random.default_rng(0)")
+            raise bad_type("rng", rng, "be a Generator", remedy="pass np.random.default_rng(0)")
         return self.values[draw_sorted(self.running, rng.random(whole(n, "n")))]
 
     # -- display --------------------------------------------------------------------------------------------------------
 
     def rows(self) -> list[dict[str, float]]:
-        """One row per atom: value, probability, and the probability of at most this value."""
+        """Return one row per atom: value, probability, and the probability of at most this value."""
         columns = zip(self.values.tolist(), self.probabilities.tolist(), self.running.tolist(), strict=True)
         return [{"value": x, "probability": p, "at_most": c} for x, p, c in columns]
 
@@ -348,7 +346,7 @@ class Law(Charted):
         return self.values.size
 
     def __reduce__(self) -> tuple[type[Law], tuple[FloatArray, FloatArray, Bound | None]]:
-        return Law, (self.values, self.probabilities, self.bound)  # rebuilt, so that its arrays are read-only again
+        return Law, (self.values, self.probabilities, self.bound)  # the constructor makes the arrays read-only
 
     def __repr__(self) -> str:
         atoms = [f"{x:.6g}: {p:.4g}" for x, p in zip(self.values, self.probabilities, strict=True)]
@@ -358,12 +356,12 @@ class Law(Charted):
         return f"Law({', '.join(atoms)}; {count}, {self._means()})"
 
     def _means(self) -> str:
-        """The mean in words, with the exact one if the law is a bound."""
+        """Return the mean in words, with the exact one if the law is a bound."""
         mean = f"mean {self.mean():.6g}"
         return mean if self.bound is None else f"{mean}, {self.bound.side} bound; exact mean {self.bound.mean:.6g}"
 
     def __rich__(self) -> Table:
-        """A table of the atoms; the middle of a long one is left out."""
+        """Return a table of the atoms, without the middle of a long one."""
         from rich.table import Table
 
         table = Table("value", "probability", "P(G <= value)", caption=f"{len(self)} atoms, {self._means()}")
@@ -378,28 +376,26 @@ class Law(Charted):
     # -- private --------------------------------------------------------------------------------------------------------
 
     def _atom_of(self, tau: float) -> int:
-        """Index of the atom Q_tau."""
+        """Return the index of the atom Q_tau."""
         return int(np.searchsorted(self.running, tau - MASS_TOL))
 
     def _mass_left_of(self, x: ArrayLike, side: int, tol: float) -> FloatArray:
-        """Mass of the values up to x + slack (side 1) or below x - slack (side -1), with slack = tol * max(floor, |x|)."""
+        """Return the mass of the values up to x + slack (side 1) or below x - slack (side -1); slack = tol * max(floor, |x|)."""
         points = as_floats(x, "x", "be a number or an array of numbers")
         if np.isnan(points).any():
-            raise wrong("x", x, "be a number to compare the return with", "nan")
+            raise bad_value("x", x, "be a number to compare the return with", "nan")
         slack = np.where(np.isinf(points), 0.0, tol * np.maximum(smallest_scale(self.values), np.abs(points)))
         count = np.searchsorted(self.values, points + side * slack, side="right" if side > 0 else "left")
         mass: FloatArray = np.concatenate(([0.0], self.running))[count]
         return mass
 
-    def _under(self, other: Law, mass_tol: float, value_tol: float) -> bool:
-        """Whether F(x) <= F_other(x + slack) + mass_tol for all x; only the jumps of F need checking."""
+    def _lies_below(self, other: Law, mass_tol: float, value_tol: float) -> bool:
+        """Return whether F(x) <= F_other(x + slack) + mass_tol for all x; only the jumps of F need checking."""
         return bool(np.all(self.running <= other._mass_left_of(self.values, 1, value_tol) + mass_tol))
 
 
-def _law(given: object, name: str) -> Law:
-    """`given` if it is a Law."""
+def _check_law(given: object, name: str) -> Law:
+    """Return `given` if it is a Law; raise ArgumentTypeError otherwise."""
     if not isinstance(given, Law):
-        raise wrong_type(
-            name, given, "be a Law", type(given).__name__, remedy="make one with Law(values, probabilities)"
-        )
+        raise bad_type(name, given, "be a Law", type(given).__name__, remedy="make one with Law(values, probabilities)")
     return given

@@ -1,14 +1,14 @@
-"""What PPO and TRPO share: a softmax table per stage and state, a learned value table, generalized advantages.
+"""The common part of PPO and TRPO: a softmax table per stage and state, a learned value table, generalized advantages.
 
-    logits_h(s, a) = own_h(s, a) + sharing * ( state(s, a) + stage_h(a) ),   and the same for the values V_h(s):
+    logits_h(s, a) = own_h(s, a) + sharing * ( state(s, a) + stage_h(a) ),   and the same for the values V_h(s).
 
-any table per stage and state can be represented, and what one stage teaches about a state (or one state about a stage)
-serves the others until they have data of their own. `sharing=0` leaves plain tables, which visit each pair too rarely in the
-first thousands of episodes to learn much.
+These sums can represent any table per stage and state. Through the shared parts, data about a state at one stage (or about a
+stage in one state) also inform the others until they have their own data. `sharing=0` gives plain tables: each pair is
+visited too rarely in the first thousands of episodes for them to learn much.
 
 After every `batch` episodes, V is fitted to the lambda-returns of the episodes, the advantages relative to V are scaled to
-mean 0 and variance 1, and the policy is improved. The policy plays by its probabilities. The evaluated policy plays the most
-probable action (the lowest index if several are equal).
+mean 0 and variance 1, and the policy is improved. Episodes are played with random actions from
+the policy. The evaluated policy plays the most probable action (the lowest index in case of ties).
 
 Deviation: the critic is fitted before the advantages are computed, so that a first visit does not reinforce the action
 merely because it was played.
@@ -22,11 +22,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bqrl.checks import number, whole
-from bqrl.learners.actor_critic_loops import Batch, add_parts, advantages, fit_values, softmax_table
 from bqrl.learners.protocol import Episode, Learner, Task
-from bqrl.mdp.policy import MarkovPolicy, StochasticPolicy
+from bqrl.loops.actor_critic import EpisodeBatch, add_parts, advantages, fit_values, softmax_table
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.stochastic import StochasticPolicy
 
-MAX_BATCH = 1_000_000  # episodes of a batch; also epochs, steps of a minibatch and iterations
+MAX_BATCH = 1_000_000  # largest number of episodes in a batch, of epochs, of steps in a minibatch, of iterations
 
 
 class ActorCritic(Learner):
@@ -56,6 +57,7 @@ class ActorCritic(Learner):
         self._update_policy()
 
     def _update_policy(self) -> None:
+        """Compute the probabilities and both policies from the parts."""
         logits = np.empty(self.available.shape)
         self.chances = np.empty(self.available.shape)
         add_parts(self.parts, self.sharing, logits)
@@ -64,19 +66,19 @@ class ActorCritic(Learner):
         self._policy = MarkovPolicy(self.chances.argmax(axis=2))
 
     @abstractmethod
-    def improve(self, batch: Batch) -> None:
+    def improve(self, batch: EpisodeBatch) -> None:
         """Improve the parts of the logits with a batch of episodes."""
 
     def plan(self) -> StochasticPolicy:
-        """Return the policy's probabilities."""
+        """Return the stochastic policy."""
         return self._behaviour
 
     def evaluated(self) -> MarkovPolicy:
-        """Return the most probable actions."""
+        """Return the policy that plays the most probable actions."""
         return self._policy
 
     def observe(self, episode: Episode) -> None:
-        """Store the episode; a full batch improves the policy and is discarded."""
+        """Store the episode; when the batch is full, improve the policy and start a new batch."""
         i = self.filled
         self.states[i], self.actions[i], self.rewards[i] = episode.states, episode.actions, episode.rewards
         self.filled += 1
@@ -91,7 +93,7 @@ class ActorCritic(Learner):
         if spread > 0.0:
             scaled = (advantage - advantage.mean()) / spread
             self.improve(
-                Batch(
+                EpisodeBatch(
                     states=self.states,
                     actions=self.actions,
                     advantage=scaled,

@@ -3,7 +3,7 @@
     with JsonLines("episodes.jsonl") as log:
         bqrl.learn(mdp, callback=log)
 
-A callback is any function of the episode number and a dict of numbers; `together` joins several.
+A callback is any function of the episode and a dict of numbers; `chain_callbacks` combines several callbacks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FLUSH_EVERY = 100  # episodes between two writes for TensorBoard, which reads it
 
 
 class _Log:
-    """A callback that writes to files, which `with` or `close()` closes."""
+    """A callback that writes to files; leaving a `with` block or calling `close()` closes them."""
 
     def __call__(self, episode: int, numbers: Mapping[str, Any]) -> None:
         """Write the numbers of one episode."""
@@ -30,7 +30,7 @@ class _Log:
     def replay(self, record: Record) -> None:
         """Write every episode of a finished record, as if the run had called this callback."""
         for t, row in enumerate(record.rows()):
-            del row["episode"]  # which counts from 1
+            del row["episode"]  # it counts from 1
             self(t, row | {name: values[t].item() for name, values in record.notes.items()})
 
     def close(self) -> None:
@@ -44,16 +44,16 @@ class _Log:
 
 
 class JsonLines(_Log):
-    """Writes {"episode": 0, "return": 1.5, ...}, one line per episode, each flushed at once; NaN becomes null.
+    """A log with one line {"episode": 0, "return": 1.5, ...} per episode, flushed immediately; NaN becomes null.
 
     A run that starts at episode 0 overwrites the file. A run that continues from a checkpoint keeps the lines before its
-    first episode and removes later ones, so the file ends as if the run had not stopped.
+    first episode and removes later ones, so the file is the same as for an uninterrupted run.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         check_place(self.path)
-        self._file = self.path.open("a+b")  # opened now, so that an error comes before the run
+        self._file = self.path.open("a+b")  # opened now, so that an error is raised before the run
         self._begun = False
 
     def __call__(self, episode: int, numbers: Mapping[str, Any]) -> None:
@@ -61,7 +61,7 @@ class JsonLines(_Log):
         if not self._begun:
             self._file.truncate(self._end_before(episode))
             self._begun = True
-        line = {"episode": int(episode)} | {str(name): _plain(value) for name, value in numbers.items()}
+        line = {"episode": int(episode)} | {str(name): _to_plain(value) for name, value in numbers.items()}
         self._file.write(json.dumps(line, allow_nan=False).encode() + b"\n")
         self._file.flush()
 
@@ -84,9 +84,9 @@ class JsonLines(_Log):
 
 
 class TensorBoard(_Log):
-    """Writes every number of an episode as a scalar into a folder that `tensorboard --logdir` reads.
+    """A log of all numbers of every episode as scalars, in a folder that `tensorboard --logdir` reads.
 
-    Needs the extra "tensorboard", and neither TensorFlow nor PyTorch.
+    It requires the extra "tensorboard", but neither TensorFlow nor PyTorch.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -97,9 +97,9 @@ class TensorBoard(_Log):
         self._writer = Writer(str(folder))
 
     def __call__(self, episode: int, numbers: Mapping[str, Any]) -> None:
-        """Write the numbers of one episode; those that are not finite are left out."""
+        """Write the numbers of one episode that are finite."""
         for name, value in numbers.items():
-            if _plain(value) is not None:
+            if _to_plain(value) is not None:
                 self._writer.add_scalar(name, value, episode)
         if (episode + 1) % FLUSH_EVERY == 0:
             self._writer.flush()
@@ -109,8 +109,8 @@ class TensorBoard(_Log):
         self._writer.close()
 
 
-def together(*callbacks: Callback) -> Callback | None:
-    """One callback that calls each in turn; None if there are none, so that `learn` need not collect the numbers."""
+def chain_callbacks(*callbacks: Callback) -> Callback | None:
+    """Return one callback that calls each in turn; None without callbacks, so that `learn` does not collect numbers."""
     if not callbacks:
         return None
 
@@ -121,7 +121,8 @@ def together(*callbacks: Callback) -> Callback | None:
     return callbacks[0] if len(callbacks) == 1 else each
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
+    """Return the value for JSON: a float, or None if it is not finite; other plain values are unchanged."""
     if isinstance(value, (bool, int, str)) or value is None:
         return value
     number = float(value)

@@ -1,9 +1,9 @@
-"""Visits of every transition, and the empirical kernel over the known support.
+"""Counts of every transition, and the empirical kernel over the known support.
 
     P_hat(s' | s, a) = N(s, a, s') / N(s, a),   uniform over the row's known support while N(s, a) = 0;
     rows that are known exactly keep their probabilities.
 
-Deviation: the paper divides by max(1, N), which leaves a row of zeros until its first visit; ours is a law from the start.
+Deviation: the paper divides by max(1, N), so a row that was never visited is zero; here it is a probability law from the start.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import wrong
+from bqrl.checks import bad_value
 from bqrl.errors import EpisodeError
-from bqrl.learners.counts_loops import Tally, count_episode, posterior_shapes
 from bqrl.learners.protocol import Episode, stored_array
+from bqrl.loops.counts import Tally, count_episode, posterior_shapes
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.stage import Structure
 
@@ -23,18 +23,18 @@ from bqrl.mdp.stage import Structure
 class Counts:
     """Counts N_h(s, a, outcome), aligned with the outcomes of the known structure.
 
-    M = H kernels are counted, one per stage, or M = 1 if the stages are pooled. The layout is that of a model: the outcomes
-    of row q = (m * S + s) * A + a are row_start[q] .. row_start[q + 1]. With M = H it is the layout of `model.staged()`, with
-    M = 1 that of `model`, so `model.staged().with_probability(counts.probability)` is the empirical model.
+    There are M = H kernels, one per stage, or M = 1 if the stages are pooled. The layout is that of a model: the outcomes of
+    row q = (m * S + s) * A + a are row_start[q] .. row_start[q + 1]. With M = H it is the layout of `model.staged()`, and
+    `model.staged().with_probability(counts.probability)` is the empirical model. With M = 1 it is the layout of `model`.
 
     Parameters
     ----------
     structure
-        What is known of the problem.
+        The known structure of the problem.
     stationary
-        Pool the counts of all stages. None pools them if the problem stores one kernel for all stages.
+        Whether to pool the counts of all stages. By default they are pooled if the problem stores one kernel for all stages.
     reward
-        The model's rewards (`task.model.reward`). They are needed only if some row lists a successor twice with different
+        Rewards of the model (`task.model.reward`). They are required only if a row lists a successor twice with different
         rewards, to distinguish the two outcomes.
     """
 
@@ -42,7 +42,7 @@ class Counts:
     successor: Any  # (nnz,) int32
     seen: IntArray  # (nnz,)  N_h(s, a, outcome)
     visits: IntArray  # (M, S, A)  N_h(s, a)
-    probability: FloatArray  # (nnz,)  P_hat; updated in place, so copy what must stay
+    probability: FloatArray  # (nnz,)  P_hat; updated in place, so copy it to keep it
     known: BoolArray  # (M, S, A)  rows known exactly
     available: BoolArray  # (M, S, A)
     support_size: IntArray  # (M, S, A)
@@ -52,7 +52,7 @@ class Counts:
         self.structure = structure
         S, A, K = structure.S, structure.A, structure.available.shape[0]
         if stationary and K > 1:
-            raise wrong("stationary", stationary, "be False or None for a problem that stores one kernel per stage")
+            raise bad_value("stationary", stationary, "be False or None for a problem that stores one kernel per stage")
         self.M = structure.H if stationary is not None and not stationary else K
         copies, nnz = self.M // K, structure.successor.size
         starts = structure.row_start
@@ -63,7 +63,7 @@ class Counts:
         self.known = np.array(np.broadcast_to(structure.known, (self.M, S, A)))
         self.available = np.array(np.broadcast_to(structure.available, (self.M, S, A)))
         self.support_size = np.diff(self.row_start).reshape(self.M, S, A)
-        self.rewards = self._distinguishing(reward), nnz if copies > 1 else 0  # see find_outcome
+        self.rewards = self._distinguishing_rewards(reward), nnz if copies > 1 else 0  # see find_outcome
         sizes = self.support_size.reshape(-1)
         uniform = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
         given = np.tile(structure.probability, copies)
@@ -73,7 +73,7 @@ class Counts:
         self.probability = self._blank.copy()
         self.tally = self._tally()
 
-    def _distinguishing(self, reward: FloatArray | None) -> FloatArray:
+    def _distinguishing_rewards(self, reward: FloatArray | None) -> FloatArray:
         """Return the rewards if they are needed to distinguish outcomes, else an array without columns."""
         structure = self.structure
         rows = np.repeat(np.arange(structure.row_start.size - 1), np.diff(structure.row_start))
@@ -81,7 +81,7 @@ class Counts:
         if np.unique(pairs).size == pairs.size:
             return np.zeros((1, 0))
         if reward is None:
-            raise wrong(
+            raise bad_value(
                 "reward", None, "be given if a row lists a successor twice, because only rewards distinguish the two"
             )
         return np.ascontiguousarray(reward)
@@ -107,7 +107,7 @@ class Counts:
             raise EpisodeError(message, step=h, value=s_next)
 
     def units(self, rows: BoolArray | None = None) -> Units:
-        """Return what a posterior draws: the given rows, by default all that exist and are not known."""
+        """Return the laws that a posterior draws: those of the given rows, by default of all available rows not known exactly."""
         return Units(self, self.available & ~self.known if rows is None else rows)
 
     def state(self) -> dict[str, Any]:
@@ -127,19 +127,19 @@ class Counts:
 
 
 class Units:
-    """What a posterior draws: one law per row. Laws are written one after the other, in arrays of length sum(sizes).
+    """The laws that a posterior draws, one per row, stored one after the other in arrays of length sum(sizes).
 
     Parameters
     ----------
     counts
-        The counts of the posterior.
+        The counts on which the posterior is based.
     rows
-        Rows to draw, shape (M, S, A); those with a single outcome are left out.
+        Rows to draw, shape (M, S, A); rows with a single outcome are not drawn.
     """
 
-    sizes: IntArray  # (units,)  entries of every law
-    starts: IntArray  # (units,)  place of the first entry of every law
-    place: IntArray  # (M*S*A,)  place of the first entry of a row's own law, -1 if the row has none
+    sizes: IntArray  # (units,)  number of entries of every law
+    starts: IntArray  # (units,)  index of the first entry of every law
+    place: IntArray  # (M*S*A,)  index of the first entry of the law of each row, -1 if the row is not drawn
 
     def __init__(self, counts: Counts, rows: BoolArray) -> None:
         self.counts = counts
@@ -151,7 +151,7 @@ class Units:
         self.place = np.where(drawn, np.cumsum(np.where(drawn, sizes, 0)) - sizes, -1)
 
     def seen(self) -> IntArray:
-        """Return how often every entry was observed."""
+        """Return the number of observations of every entry."""
         return self.counts.seen.take(self.outcomes)  # faster than an index
 
     def shapes(self, prior: FloatArray, divisor: float) -> FloatArray:
@@ -161,20 +161,20 @@ class Units:
         return found
 
     def visits(self) -> IntArray:
-        """Return the observations of every law, shape (units,)."""
+        """Return the number of observations of every law, shape (units,)."""
         return self.counts.visits.reshape(-1)[self.rows]
 
     def collect(self, values: FloatArray) -> FloatArray:
-        """Return a value per entry from one per outcome."""
+        """Return the value of every entry, given the value of every outcome."""
         return values[self.outcomes]
 
-    def normalised(self, draws: FloatArray, shapes: FloatArray) -> FloatArray:
-        """Return gamma variates as laws; a law whose variates all underflow takes its posterior mean."""
+    def normalise(self, draws: FloatArray, shapes: FloatArray) -> FloatArray:
+        """Return the laws from gamma variates; a law whose variates all underflow is set to its posterior mean."""
         total = np.add.reduceat(draws, self.starts)
         draws = np.where(np.repeat(total > 0.0, self.sizes), draws, shapes)
         return draws / np.repeat(np.add.reduceat(draws, self.starts), self.sizes)
 
     def spread(self, laws: FloatArray, kernel: FloatArray) -> FloatArray:
-        """Write the laws into the rows of the kernel, and return it."""
+        """Return the kernel after writing the laws into its rows."""
         kernel[self.outcomes] = laws
         return kernel

@@ -1,4 +1,4 @@
-"""What UCBVI and Thompson sampling share: counts, known rewards, and one table of values per stage."""
+"""The common part of UCBVI and Thompson sampling: counts, known rewards, and one table of values per stage."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.learners.model_based_loops import Model, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.shared_counts import counts_of
-from bqrl.mdp.policy import MarkovPolicy, action_dtype
+from bqrl.loops.model_based import Model, value_bounds
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.protocol import action_dtype
 
 
 class ModelBased(Learner):
     """A learner that counts transitions and plans by backward induction with known rewards.
 
-    `floor` and `ceiling` (H, S, A) bound the value of each row under optimal play over all kernels that the known structure
-    allows. `Q`, `V` and `actions` belong to the current plan.
+    `floor` and `ceiling` (H, S, A) bound the optimal value of each row over all kernels that the known structure allows. `Q`,
+    `V` and `actions` belong to the current plan.
     """
 
     needs_rewards = True
@@ -38,9 +39,9 @@ class ModelBased(Learner):
         self._group()
 
     def _group(self) -> None:
-        """Group the arrays for the compiled loops, and make the policy of the current plan."""
+        """Update the arrays for the compiled loops and the policy of the current plan."""
         self.arrays = self._arrays()
-        self._planned()
+        self._current_policy()
 
     def _arrays(self) -> Model:
         """Return the empirical model for the compiled loops."""
@@ -59,15 +60,15 @@ class ModelBased(Learner):
         self.counts.observe(episode)
 
     def evaluated(self) -> MarkovPolicy:
-        """Return the planned policy: its exploration is part of the plan, not random."""
+        """Return the planned policy, which explores without random actions."""
         return self._policy
 
     def notes(self) -> dict[str, float]:
         """Return the value that the current plan predicts."""
         return {"planned_value": float(self.task.structure.mu.dot(self.V[0]))}
 
-    def _planned(self) -> MarkovPolicy:
-        """Return the policy of the current plan: the last one itself, unless an action changed."""
+    def _current_policy(self) -> MarkovPolicy:
+        """Return the policy of the current plan; it is the same object as before if no action changed."""
         if self.actions.tobytes() != self._policy.actions.tobytes():
             self._policy = MarkovPolicy(self.actions)
         return self._policy

@@ -1,4 +1,4 @@
-"""Where episodes are played: in a problem with a known kernel, or in any Gymnasium environment with discrete spaces."""
+"""Worlds in which episodes are played: an MDP, or a Gymnasium environment with discrete spaces."""
 
 from __future__ import annotations
 
@@ -8,32 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
+from bqrl.checks import one_line
 from bqrl.errors import EpisodeError, PolicyError
-from bqrl.kernels.rollout import draw, play_chances, step
-from bqrl.learners.play_loops import Source, find_events
 from bqrl.learners.protocol import Episode, Task
 from bqrl.learners.replan import planning_grid
+from bqrl.loops.play import EventSource, find_events
+from bqrl.loops.rollout import draw, play_chances, step
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, StochasticPolicy, TargetPolicy
-from bqrl.mdp.shares import check_shares
-from bqrl.mdp.unroll import action_index, check_played
 from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.mixture import MixturePolicy
+from bqrl.policies.pairs import check_played
+from bqrl.policies.protocol import Policy, action_index
+from bqrl.policies.shares import check_shares
+from bqrl.policies.stochastic import StochasticPolicy
+from bqrl.policies.target import TargetPolicy
 
-SAME_REWARD = 1e-6  # relative to the largest reward of a table: environments may return rewards in single precision
+SAME_REWARD = 1e-6  # relative to the largest reward of the table; environments may return rewards in single precision
 REMEDY = "; correct P, or make the change in a wrapper"
 
 
 class World(ABC):
-    """Where episodes are played; `rng` is the world's own random stream."""
+    """A world in which episodes are played; `rng` is its own random stream."""
 
     rng: np.random.Generator
 
     @abstractmethod
     def play(self, behaviour: Policy, chance: np.random.Generator) -> Episode:
-        """Play one episode of the given behaviour; `chance` is the learner's own stream, for behaviour that draws."""
+        """Play one episode of a policy; a policy that draws its actions uses `chance`, the learner's own stream."""
 
     def state(self) -> dict[str, Any]:
         """Return the state of the world's stream."""
@@ -50,22 +54,22 @@ def blank_episode(H: int) -> Episode:
 
 
 class ModelWorld(World):
-    """Episodes of an MDP. Each takes H + 1 uniforms from the world's stream, whatever the learner does.
+    """Episodes of an MDP. Each episode uses H + 1 uniforms from the world's stream, whatever the learner does.
 
-    Episodes report their events if the problem has shared noise whose events are observed. States and rewards do not depend
-    on whether rows share noise.
+    If the problem has shared noise whose events are observed, episodes report their events. States and rewards are the same
+    with and without shared noise.
     """
 
     def __init__(self, mdp: MDP, rng: np.random.Generator) -> None:
         self.mdp, self.rng = mdp, rng
         self.layout = Layout(mdp, planning_grid(mdp))
         self.follower = Follower(self.layout)
-        self._source = _source(mdp)
+        self._source = _event_source(mdp)
 
     def play(self, behaviour: Policy, chance: np.random.Generator) -> Episode:
-        """Play one episode by inverse CDF."""
+        """Play one episode; outcomes are drawn by inverting the distribution function."""
         u, episode = self.rng.random(self.mdp.H + 1), blank_episode(self.mdp.H)
-        behaviour = _part(behaviour, chance)
+        behaviour = _draw_part(behaviour, chance)
         if isinstance(behaviour, StochasticPolicy):
             v, dynamics = chance.random(self.mdp.H), tuple(self.follower.dynamics)
             play_chances(dynamics, behaviour.probabilities, u, v, *episode[:3])
@@ -79,7 +83,7 @@ class ModelWorld(World):
         return episode
 
     def follow(self, policy: Policy, u: FloatArray, episode: Episode) -> None:
-        """Play one episode of a policy without draws through its own methods."""
+        """Play one episode of a policy through its own methods."""
         s = int(draw(self.layout.stages.mu, 0, self.mdp.S, u[0]))
         memory = policy.start()
         episode.states[0] = s
@@ -93,9 +97,9 @@ class ModelWorld(World):
 
 
 def check_behaviour(behaviour: Policy, task: Task, mdp: MDP | None) -> None:
-    """Raise PolicyError unless the behaviour has the shape of the task and plays actions that exist; loops do not check.
+    """Raise PolicyError unless the policy has the sizes of the task and plays only available actions.
 
-    Label, quantile-level and custom policies are checked while they are played.
+    The compiled loops do not check this. Label, quantile-level and custom policies are checked while they are played.
     """
     H, S, A = task.H, task.S, task.A
     met = np.ones((H, S), bool) if mdp is None else mdp.reachable[:-1]
@@ -119,12 +123,12 @@ def check_behaviour(behaviour: Policy, task: Task, mdp: MDP | None) -> None:
 class GymWorld(World):
     """Episodes of a Gymnasium environment with discrete observations and actions, cut or extended to H stages.
 
-    `ends[s]` is the state in which an episode that ended in observation s stays, with reward 0, for the stages that are
-    left (-1 if the table has none), so that every learner sees H stages. `table` is the model of the environment's transition
-    table if that scores the policies: a first state, a transition or a reward that it does not list is then refused, and so
-    is an episode that the environment truncates before stage H, because the table does not end there. Each reset is seeded
-    from the world's stream: the randomness of an episode depends on its number alone, not on what was played before it.
-    Every observation and reward is checked.
+    Every learner sees H stages: after an episode has ended in observation s, it stays in state `ends[s]` with reward 0 for the
+    remaining stages (-1 if the table has no such state). `table` is the model of the environment's transition table, if that
+    table is used to score the policies. Then a first state, a transition or a reward that is not in the table is refused. An
+    episode that the environment truncates before stage H is refused too, because the table does not end there. Each reset is
+    seeded from the world's stream, so the randomness of an episode depends only on its number, not on earlier episodes. Every
+    observation and reward is checked.
     """
 
     def __init__(self, env: Any, H: int, rng: np.random.Generator, ends: IntArray, table: MDP | None = None) -> None:
@@ -142,7 +146,7 @@ class GymWorld(World):
         episode = blank_episode(self.H)
         episode.states[0] = s
         over, total = False, 0.0
-        behaviour = _part(behaviour, chance)
+        behaviour = _draw_part(behaviour, chance)
         memory = behaviour.start()
         for h in range(self.H):
             if isinstance(behaviour, StochasticPolicy):
@@ -167,7 +171,7 @@ class GymWorld(World):
                 if cut and not ended and self.table is not None:
                     rule = f"truncated=False before step {self.H}, since the transition table has no time limit"
                     raise self._error(h + 1, rule, truncated, f"; pass horizon={h + 1}")
-                over = ended or cut  # an episode that is truncated after the last stage has not ended
+                over = ended or cut  # truncation after the last stage is not an end
                 if over:
                     after = int(self.ends[after])
             self._check_listed(h, s, a, r, after)
@@ -178,7 +182,7 @@ class GymWorld(World):
         return episode
 
     def _check_listed(self, h: int, s: int, a: int, r: float, after: int) -> None:
-        """Raise EpisodeError unless the table lists the transition with this reward: it would score another problem."""
+        """Raise EpisodeError unless the table lists the transition with this reward; otherwise it describes another problem."""
         if self.table is None:
             return
         begin, end = map(int, self.table.row_start[s * self.table.A + a :][:2])
@@ -188,7 +192,7 @@ class GymWorld(World):
             raise self._error(h + 1, rule, ("an end" if after < 0 else after, r), REMEDY)
 
     def _parts(self, returned: Any, names: str, step_number: int) -> tuple[Any, ...]:
-        """Return what reset or step returned, or raise EpisodeError: older environments return other tuples."""
+        """Return the result of reset or step if it is a tuple of the right length; raise EpisodeError otherwise."""
         if not isinstance(returned, tuple) or len(returned) != len(names.split(",")):
             remedy = "; wrap environments of other interfaces"
             raise self._error(step_number, f"the tuple ({names}) as in Gymnasium", returned, remedy)
@@ -219,16 +223,16 @@ class GymWorld(World):
         """Return `terminated` or `truncated` as True or False, or raise EpisodeError."""
         try:
             return bool(value)
-        except (TypeError, ValueError):  # an array of several
+        except (TypeError, ValueError):  # an array with several entries
             raise self._error(step_number, "terminated and truncated as True or False", value) from None
 
     def _error(self, step_number: int, rule: str, got: Any, remedy: str = "") -> EpisodeError:
-        """The error about what the environment returned."""
-        message = f"episode {self._episode}, step {step_number}: expected {rule}, got {shown(got)}{remedy}"
+        """Return the error for an invalid result of the environment."""
+        message = f"episode {self._episode}, step {step_number}: expected {rule}, got {one_line(got)}{remedy}"
         return EpisodeError(message, episode=self._episode, step=step_number, value=got)
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the stream; the environment itself starts afresh with each episode."""
+        """Return the state of the stream and the number of episodes; the environment is reset for each episode."""
         return super().state() | {"episode": self._episode}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -237,8 +241,8 @@ class GymWorld(World):
         super().restore({key: value for key, value in state.items() if key != "episode"})
 
 
-def _part(policy: Policy, chance: np.random.Generator) -> Policy:
-    """Return the policy that plays an episode: of a mixture the part that it draws from the learner's stream."""
+def _draw_part(policy: Policy, chance: np.random.Generator) -> Policy:
+    """Return the policy to play in this episode; from a mixture, one policy is drawn with the learner's stream."""
     u = float(chance.random()) if isinstance(policy, MixturePolicy) else 0.0
     while isinstance(policy, MixturePolicy):
         i, u = policy.drawn(u)
@@ -246,13 +250,13 @@ def _part(policy: Policy, chance: np.random.Generator) -> Policy:
     return policy
 
 
-def _source(mdp: MDP) -> Source | None:
-    """Return where the events of a problem come from; None if it has none or they are not observed."""
+def _event_source(mdp: MDP) -> EventSource | None:
+    """Return the arrays from which the events of an episode are found; None if the problem has none or they are unobserved."""
     noise = mdp.noise
     if noise is None or not noise.known or not noise.events_observed:
         return None
     law = np.concatenate([*noise.probabilities, np.empty(0)])
-    return Source(
+    return EventSource(
         shape=noise.row_law.shape, row_start=mdp.row_start, probability=np.array(mdp.probability),
         row_law=noise.row_law.reshape(-1), pair_start=noise.pair_start, pair_outcome=noise.pair_outcome,
         pair_probability=law[noise.pair_event],

@@ -1,4 +1,4 @@
-"""PPO (Schulman et al. 2017): clipped ratios, minibatch epochs, Adam, on softmax tables.
+"""PPO (Schulman et al. 2017) on softmax tables: clipped ratios, epochs of minibatches, Adam.
 
     maximise  mean over the batch of  min( ratio * adv, clip(ratio, 1 - clip, 1 + clip) * adv ) + entropy * H(policy)
 
@@ -14,13 +14,13 @@ import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.learners.actor_critic import MAX_BATCH, ActorCritic
-from bqrl.learners.actor_critic_loops import Batch
-from bqrl.learners.ppo_loops import Adam, Rule, ppo_epochs
 from bqrl.learners.protocol import Task
+from bqrl.loops.actor_critic import EpisodeBatch
+from bqrl.loops.ppo import Adam, Rule, ppo_epochs
 
 
 class PPO(ActorCritic):
-    """Proximal policy optimisation; `learning_rate` is Adam's."""
+    """Proximal policy optimisation; `learning_rate` is the learning rate of Adam."""
 
     name = "ppo"
     tuned = "learning_rate"
@@ -39,8 +39,8 @@ class PPO(ActorCritic):
         self.rule = Rule(sharing=self.sharing, minibatch=size, clip=clip, entropy=entropy, rate=rate)
         self.mean, self.square, self.steps = np.zeros(self.parts.size), np.zeros(self.parts.size), 0
 
-    def improve(self, batch: Batch) -> None:
-        """Run some epochs of minibatches in random order."""
+    def improve(self, batch: EpisodeBatch) -> None:
+        """Run `epochs` epochs over the batch, with minibatches in random order."""
         orders = np.tile(np.arange(batch.advantage.size), (self.epochs, 1))
         self.rng.permuted(orders, axis=1, out=orders)
         self.steps = ppo_epochs(self.parts, batch, orders, self.rule, Adam(self.mean, self.square), self.steps)

@@ -1,4 +1,4 @@
-"""The interface of learners: their knowledge of a problem, the methods that they must have, and the form of an episode."""
+"""The interface of learners: the task that they receive, the methods that they implement, and the form of an episode."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bqrl.checks import warn_caller, wrong
+from bqrl.checks import bad_value, warn_caller
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy, file_arrays, storable
-from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.mdp.stage import Structure
 from bqrl.mdp.validation import check_discount
+from bqrl.policies.files import policy_from_arrays, to_storable
+from bqrl.policies.protocol import Policy
 
-UPDATE_DISCOUNT = 0.99  # of the updates of model-free learners, as in the paper
+UPDATE_DISCOUNT = 0.99  # discount in the updates of model-free learners, as in the paper
 
 
 class Episode(NamedTuple):
@@ -36,6 +36,11 @@ class Episode(NamedTuple):
         Rewards, not discounted.
     events : ndarray of shape (H,) or (0,)
         Index of each event in its law, -1 in rows without shared noise; empty where events are not reported.
+
+    Examples
+    --------
+    >>> Episode(states=np.array([0, 1]), actions=np.array([1]), rewards=np.array([2.5])).rewards.tolist()
+    [2.5]
     """
 
     states: IntArray
@@ -63,6 +68,17 @@ class Task:
         Number of episodes of the run, T.
     delta : float
         Probability with which confidence radii may fail.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> class First(bqrl.Learner):
+    ...     def plan(self):
+    ...         return np.zeros((self.task.H, self.task.S), int)  # the sizes come from the task
+    ...     def observe(self, episode):
+    ...         pass
+    >>> bqrl.learn("SafeOrRisky", First, episodes=3, seed=1).returns.tolist()
+    [10.0, 10.0, 10.0]
     """
 
     structure: Structure
@@ -100,7 +116,7 @@ class Task:
         return self.model
 
     def update_discount(self, given: float | None) -> float:
-        """Return the discount of a model-free learner's updates: as given, else the problem's own if it has one, else 0.99."""
+        """Return the discount in the updates of a model-free learner: `given`, else the discount of the problem, else 0.99."""
         if given is not None:
             return check_discount(given)
         return UPDATE_DISCOUNT if self.discount == 1.0 else self.discount
@@ -163,19 +179,19 @@ class Learner(ABC):
         """Learn from the episode just played."""
 
     def evaluated(self) -> Policy | ArrayLike | None:
-        """Return the policy by which the planned episode is scored, in a form of `plan`; None: exactly what was planned.
+        """Return the policy to score, in any form that `plan` may return; None means the planned policy itself.
 
-        A learner that explores by drawing actions returns here the policy that it would use without exploration; otherwise
-        its draws are part of the score.
+        A learner that explores by random actions returns here the policy that it would use without exploration; otherwise
+        the random actions are part of the score.
         """
         return None
 
     def notes(self) -> dict[str, float]:
-        """Return numbers about the current plan that the record stores, e.g. its optimistic value."""
+        """Return numbers about the current plan for the record, e.g. its optimistic value."""
         return {}
 
     def state(self) -> dict[str, Any]:
-        """Return everything learned so far as plain arrays and numbers, for a checkpoint: by default the `stored` ones."""
+        """Return everything learned so far as plain arrays and numbers, for a checkpoint; by default the `stored` attributes."""
         if not self.stored:
             raise NotImplementedError(f"{type(self).__name__} has no state() method; write one to checkpoint its runs")
         return {name: copy(getattr(self, name)) for name in self.stored}
@@ -190,7 +206,7 @@ class Learner(ABC):
 
 
 def stored_array(state: dict[str, Any], name: str, like: np.ndarray) -> Any:
-    """Return a copy of the stored array of that name; FileFormatError unless it has the shape and kind of `like`."""
+    """Return a copy of the stored array `name`; FileFormatError unless it has the shape and kind of `like`."""
     if name not in state:
         raise FileFormatError(f"expected the array {name!r}, got a checkpoint without it", column=name)
     found = np.array(state[name])
@@ -199,30 +215,30 @@ def stored_array(state: dict[str, Any], name: str, like: np.ndarray) -> Any:
     return found.astype(like.dtype)
 
 
-def put_under(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arrays with a prefix before their names."""
+def add_prefix(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays with the prefix before their names."""
     return {prefix + name: values for name, values in arrays.items()}
 
 
-def taken_from(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arrays whose names have the prefix, without it."""
+def strip_prefix(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays whose names begin with the prefix, under their names without it."""
     return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def policy_arrays(policy: Policy | None, mdp: MDP | None = None) -> dict[str, Any]:
-    """Return a policy as the arrays that `stored_policy` reads; none for None.
+    """Return a policy as the arrays that `stored_policy` reads; an empty dict for None.
 
-    A custom policy is stored as the graph of its labels in `mdp`. If that fails, only the reason is stored: a record must not
-    be lost because its last policy cannot be stored.
+    A custom policy is stored as its label graph in `mdp`. If that fails, only the reason is stored, so that the record can be
+    saved even if its last policy cannot.
     """
     try:
-        return {} if policy is None else file_arrays(policy if mdp is None else storable(policy, mdp))
+        return {} if policy is None else (policy if mdp is None else to_storable(policy, mdp)).file_arrays()
     except Exception as fault:  # whatever a method of the custom policy raises
         return {"missing": np.array(f"{type(policy).__name__}: {' '.join(str(fault).split())}")}
 
 
 def stored_policy(arrays: dict[str, Any]) -> Policy | None:
-    """Return the policy that `policy_arrays` stored; None, and a warning with the reason, if it could not be stored."""
+    """Return the policy that `policy_arrays` stored; if it could not be stored, warn with the reason and return None."""
     if "missing" in arrays:
         warn_caller(f"the record holds no final policy: {arrays['missing']}")
         return None
@@ -230,10 +246,10 @@ def stored_policy(arrays: dict[str, Any]) -> Policy | None:
 
 
 def blank_model(mdp: MDP) -> MDP:
-    """Return the problem with uniform rows over the known support in place of the kernel; known rows keep theirs.
+    """Return the problem with rows that are uniform over their known support; known rows keep their probabilities.
 
-    Shared noise stays, without its laws. It is dropped if the laws of the problem are not known, because its rows then need
-    not be images of any law.
+    Shared noise is kept, without its laws. If the laws of the problem are not known, it is dropped, because the rows then
+    need not be images of any law.
     """
     sizes = np.diff(mdp.row_start)
     known = np.repeat(mdp.known.reshape(-1), sizes)
@@ -243,10 +259,10 @@ def blank_model(mdp: MDP) -> MDP:
 
 
 def with_events(mdp: MDP, observed: bool | None) -> MDP:
-    """Return the problem with events observed or not; None leaves it as it is. ArgumentError if it has no shared noise."""
+    """Return the problem with events observed or not, unchanged for None; ArgumentError if it has no shared noise."""
     if observed is None:
         return mdp
     if mdp.noise is None:
         remedy = "build it with shared=True or from_step"
-        raise wrong("events_observed", observed, "be None for a problem without shared noise", remedy=remedy)
+        raise bad_value("events_observed", observed, "be None for a problem without shared noise", remedy=remedy)
     return mdp.with_noise(replace(mdp.noise, events_observed=bool(observed)))

@@ -1,32 +1,33 @@
-"""Posterior sampling for quantiles: draw a kernel, plan for a window of quantiles around tau, play the plan if worthwhile.
+"""Posterior sampling for quantiles: draw a kernel, plan for a window of quantiles around tau, and weigh gain against cost.
 
 The posterior of every row that is not known is
 
     P_h(. | s, a) ~ Dirichlet( prior / k + N_h(s, a, .) ),
 
-over the k outcomes of its known support. The prior has a fixed total weight: weights that grow with k keep rows uncertain for
-too long if rows are many and visits few. Where rows share a law of events, the posterior is that of the law.
+over the k outcomes of its known support. The prior has a fixed total weight: if the weight grew with k, rows would
+stay uncertain for too long in problems with many rows and few visits. If rows share a law of events, the posterior is that of
+the law.
 
-Before every episode a kernel P is drawn. A few early observations can make a good row look bad, and a row that is avoided is not
-observed again. Draws therefore weight the counts of a row with n visits by n / (n + DOUBT). Which rows are drawn depends on the
-episode:
+Before every episode a kernel P is drawn. A few early observations can make a good row look bad, and a row that is avoided is
+not observed again. In draws, the counts of a row with n visits are therefore weighted by n / (n + DOUBT). The episode
+determines which rows are drawn:
 
-    together   In every third episode each row is drawn RANKS times, its draws are ranked by the mean of an optimistic value
-               of the successor, and one rank, drawn uniformly, is taken in every row. Each row alone keeps its law, but
-               good draws coincide, so plans that need several untried rows at once are tried.
-    a few      In the other episodes each of the R rows is drawn with probability 1 / sqrt(R), at least one of them, and the
-               others take their posterior mean. If all were drawn, some row would always look better than it is.
+    together   In every third episode each row is drawn RANKS times, and its draws are ranked by the mean of an optimistic
+               value of the successor. One rank, drawn uniformly, is used in every row. Each row on its own keeps its law,
+               but good draws coincide, so plans that need several untried rows at once are tried.
+    a few      In the other episodes each of the R rows is drawn with probability 1 / sqrt(R), and at least one row is drawn.
+               The others take their posterior mean. If all were drawn, some row would always look better than it is.
 
-Two plans are made for the mean V of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is
-[0, 1] at first and narrows to tau: the plan d on the draw P and the plan m on the posterior mean M. The plan d is played if what
-it would gain under P is at least what it would cost under M,
+The objective V is the mean of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is [0, 1]
+at first and narrows to tau. Two plans are made for V: d on the draw P, and m on the posterior mean M. The plan d is played if
+its gain under P is at least its cost under M,
 
     (V(d; P) - V(m; P)) (1 + (w / PATIENCE)^2)  >=  V(m; M) - V(d; M),
 
 where w is the number of episodes since a plan with a positive cost was played; otherwise m is played. The accepted cost
-grows until another plan is tried, however little that plan costs: where cheap alternatives are tried often, w stays small and an
-expensive one may wait for the whole run. To save time, m is recomputed only when it is older than an eighth of the episodes so
-far; its values are always those under the present kernels.
+grows until another plan is tried, even if that plan costs little. If cheap alternatives are tried often, w stays small, and an
+expensive plan may never be tried in the whole run. To save time, m is recomputed only when it is older than an eighth of the
+episodes so far; its values are always computed with the current kernels.
 
 No regret bound is claimed.
 """
@@ -39,21 +40,22 @@ import numpy as np
 
 from bqrl.checks import choice, number
 from bqrl.errors import FileFormatError
-from bqrl.kernels.layout import Tables
-from bqrl.learners.model_based_loops import Model, value_bounds
 from bqrl.learners.protocol import Episode, Learner, Task, stored_array
-from bqrl.learners.replan import Choice, Replanner, centred_window
+from bqrl.learners.replan import NextPlan, Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
+from bqrl.loops.layout import Tables
+from bqrl.loops.model_based import Model, value_bounds
 from bqrl.mdp.arrays import FloatArray, read_only
-from bqrl.mdp.policy import TargetPolicy, action_dtype
 from bqrl.planners.confidence import log_buffer
+from bqrl.policies.protocol import action_dtype
+from bqrl.policies.target import TargetPolicy
 
 WINDOWS = ("centred", "lower")
 STALE = 8  # the plan on the mean is recomputed when it is older than t / STALE episodes
 RANKS = 4  # draws per row if rows are drawn together
 TOGETHER = 3  # rows are drawn together in one of TOGETHER episodes
-DOUBT = 10.0  # visits at which the counts of a drawn row have half their weight
-PATIENCE = 64  # episodes without exploration after which the accepted cost has doubled
+DOUBT = 10.0  # number of visits at which the counts of a drawn row have half their weight
+PATIENCE = 64  # number of episodes without exploration that doubles the accepted cost
 
 
 class PSRL(Learner):
@@ -64,12 +66,12 @@ class PSRL(Learner):
     task, rng
         See `Learner`.
     prior
-        Total weight of the prior of a row, in visits.
+        Total weight of the prior of each row, in visits.
     window
         "centred": [tau - b_t, tau + b_t] with b_t = 4 sqrt(tau (1 - tau) / (t + 1)), cut at 0 and 1; "lower": [tau - beta_t, tau]
         with beta_t = tau / log(e + t).
     stationary
-        Pool the counts of all stages and draw one kernel for them; by default if the problem stores one kernel.
+        Whether to pool the counts of all stages and draw one kernel for them; by default if the problem stores one kernel.
 
     Examples
     --------
@@ -91,19 +93,19 @@ class PSRL(Learner):
         self.counts = counts_of(task, stationary)
         self.replanner = Replanner(model if self.counts.M == 1 else model.staged())
         self.t = 0
-        # Other rows would cost time, and dilute the draws of a few rows.
+        # Rows of states that are never reached would cost time and take up draws.
         met = np.any(model.reachable, axis=0)[None, :, None]
         self._units = self.counts.units(self.counts.available & ~self.counts.known & met)
         self._sizes, self._starts = self._units.sizes, self._units.starts
         self._worth = self._optimistic_worth(task)
-        self._widths: dict[str, float | None] = {"drawn": None, "mean": None}  # where the last searches ended
+        self._widths: dict[str, float | None] = {"drawn": None, "mean": None}  # widths at which the last searches ended
         self._settled: TargetPolicy | None = None  # the last plan on the posterior mean
-        self._made = 0  # its episode
-        self._explored = 0  # the last episode that was played at a positive cost
+        self._made = 0  # the episode in which that plan was made
+        self._explored = 0  # the last episode with a plan of positive cost
         self._notes: dict[str, float] = {}
 
     def _optimistic_worth(self, task: Task) -> FloatArray:
-        """Return reward plus the largest possible value of the successor for every drawn outcome, averaged over stages."""
+        """Return reward plus largest possible value of the successor for every outcome that is drawn, averaged over stages."""
         counts, model = self.counts, self.replanner.model
         floor, ceiling = np.zeros((2, task.H, task.S, task.A))
         reward = np.array(model.reward)
@@ -127,7 +129,7 @@ class PSRL(Learner):
         return self._units.collect(np.asarray(worth))
 
     def plan(self) -> TargetPolicy:
-        """Return the plan on a kernel drawn from the posterior, or that on the posterior mean if the former costs too much."""
+        """Return the plan for a kernel drawn from the posterior, or for the posterior mean if the former costs too much."""
         tau = self.task.tau
         level, buffer = centred_window(tau, self.t) if self.window == "centred" else (tau, log_buffer(tau)(self.t))
         drawn, mean = self.draw(), self.mean()
@@ -147,8 +149,8 @@ class PSRL(Learner):
         }  # fmt: skip
         return found.policy if explores else self._settled
 
-    def _search(self, name: str, kernel: FloatArray, level: float, buffer: float) -> Choice:
-        """Return the plan on a kernel; the search begins where the last one for this kind of kernel ended."""
+    def _search(self, name: str, kernel: FloatArray, level: float, buffer: float) -> NextPlan:
+        """Return the plan for a kernel; the search starts at the width where the last search for this kind of kernel ended."""
         self.replanner.width = self._widths[name]
         found = self.replanner.window(kernel, level, buffer)
         self._widths[name] = self.replanner.width
@@ -159,13 +161,13 @@ class PSRL(Learner):
         return self._kernel(self._shapes(0.0)[None])
 
     def _shapes(self, doubt: float) -> FloatArray:
-        """Return the parameters of the posterior, the laws one after the other, with counts weighted by n / (n + doubt)."""
+        """Return the Dirichlet parameters of all laws, one after the other, with counts weighted by n / (n + doubt)."""
         visits = self._units.visits()
         weight = visits / np.maximum(visits + doubt, 1.0)
         return np.repeat(self.prior / self._sizes, self._sizes) + np.repeat(weight, self._sizes) * self._units.seen()
 
     def _kernel(self, weights: FloatArray, rank: int = 0) -> FloatArray:
-        """Return the kernel whose laws are the normalised weights (draws, entries); of several draws, those of one rank."""
+        """Return the kernel from weights (draws, entries), normalised to laws; with several draws, the draws of one rank."""
         kernel = self.counts.probability.copy()
         if self._sizes.size == 0:
             return kernel
@@ -177,7 +179,7 @@ class PSRL(Learner):
         return self._units.spread(laws[taken, np.arange(taken.size)], kernel)
 
     def draw(self) -> FloatArray:
-        """Return a kernel drawn from the posterior; a row whose draws all underflow keeps its posterior mean."""
+        """Return a kernel drawn from the posterior; a row whose variates all underflow takes its posterior mean."""
         shapes, rows = self._shapes(DOUBT), self._sizes.size
         draws = RANKS if self.t % TOGETHER == 0 else 1
         weights = self.rng.standard_gamma(shapes, (draws, shapes.size))
@@ -197,11 +199,11 @@ class PSRL(Learner):
         self.t += 1
 
     def notes(self) -> dict[str, float]:
-        """Return the window, the value of the plan under its kernel, whether it is the plan on the draw, and the sweeps."""
+        """Return the window, the value of the plan under its kernel, whether the plan explores, and the number of sweeps."""
         return self._notes
 
     def state(self) -> dict[str, Any]:
-        """Return the counts, the number of episodes, the plan on the mean, and where exploration and searches ended."""
+        """Return the counts, the episodes played and last explored, the plan for the mean, and the last widths."""
         widths = {f"{name}_width": np.nan if width is None else width for name, width in self._widths.items()}
         found = self.counts.state() | {"t": self.t, "explored": self._explored} | widths
         if self._settled is None:

@@ -2,15 +2,15 @@
 
     Q_h(s, a) += max(learning_rate, 1 / n) * ( r + discount * max_a' Q_{h+1}(s', a') - Q_h(s, a) ),   Q_H = 0,
 
-with n the visits of (h, s, a): first the plain average of the targets, later an exponential average. Each stage occurs once
-per episode, so updating after the episode in order of play equals updating online.
+where n counts the visits of (h, s, a). The values are first plain averages of the targets and later exponential averages.
+Each stage occurs once per episode, so updates after the episode, in order of play, equal online updates.
 
-Epsilon falls linearly from 1 to 0.05 over the run. With an optimistic start it is 0.05 throughout, since then the table itself
-explores. `epsilon=(first, last)` sets other ends. The evaluated policy is greedy and breaks ties by the lowest index, so in
-asset selling a fresh table stops at once.
+Epsilon falls linearly from 1 to 0.05 over the run. With an optimistic start it is always 0.05, because then the table itself
+leads to exploration. `epsilon=(first, last)` sets other values. The evaluated policy is greedy and breaks ties by the lowest
+index, so in asset selling the initial table sells immediately.
 
-A table that starts at zero undervalues waiting until later stages have been learned, and in a few thousand episodes it settles
-for early offers. The usual remedy is `optimistic_start=x`, with x the largest possible return.
+A table that starts at zero undervalues waiting until later stages have been learned. Within a few thousand episodes it still
+accepts early offers. The usual remedy is `optimistic_start=x`, where x is the largest possible return.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, wrong_type
+from bqrl.checks import bad_type, number
 from bqrl.learners.protocol import Episode, Learner, Task
-from bqrl.learners.q_learning_loops import explore, td_episode
-from bqrl.mdp.policy import MarkovPolicy, StochasticPolicy
+from bqrl.loops.q_learning import explore, td_episode
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.stochastic import StochasticPolicy
 
-FALLING, LOW = (1.0, 0.05), (0.05, 0.05)
+FALLING, LOW = (1.0, 0.05), (0.05, 0.05)  # first and last epsilon
 
 
 class QLearning(Learner):
-    """Tables of action values, learned from the greedy value of the next state."""
+    """Q-learning: the target of an update is the reward plus the greedy value of the next state."""
 
     name = "q-learning"
     tuned = "learning_rate"
@@ -43,7 +44,7 @@ class QLearning(Learner):
         self.learning_rate = number(learning_rate, "learning_rate", 0.0, 1.0, "(]")
         self.discount = task.update_discount(discount)
         begin = number(optimistic_start, "optimistic_start")
-        self.first, self.last = self._line(epsilon, begin)
+        self.first, self.last = self._epsilon_ends(epsilon, begin)
         self.available = task.available
         self.Q = np.where(self.available, begin, -np.inf)
         self.visits = np.zeros(self.Q.shape, np.int64)
@@ -52,17 +53,18 @@ class QLearning(Learner):
         self._policy = MarkovPolicy(self.actions)
 
     @staticmethod
-    def _line(epsilon: tuple[float, float] | None, begin: float) -> tuple[float, float]:
+    def _epsilon_ends(epsilon: tuple[float, float] | None, begin: float) -> tuple[float, float]:
+        """Return the first and the last epsilon."""
         if epsilon is None:
             return LOW if begin > 0.0 else FALLING
         if not isinstance(epsilon, (tuple, list)) or len(epsilon) != 2:
-            raise wrong_type("epsilon", epsilon, "be a pair (first, last)")
+            raise bad_type("epsilon", epsilon, "be a pair (first, last)")
         first, last = (number(x, "epsilon", 0.0, 1.0) for x in epsilon)
         return first, last
 
     @property
     def epsilon(self) -> float:
-        """Share of random actions in the next episode."""
+        """The share of random actions in the next episode."""
         return self.first + (self.last - self.first) * min(1.0, self.t / max(1, self.task.episodes - 1))
 
     def plan(self) -> StochasticPolicy:

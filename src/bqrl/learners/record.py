@@ -1,4 +1,4 @@
-"""The record of a run: returns, the law of every evaluated policy, and measures against the exact optimum."""
+"""The record of a run: returns, the law of every evaluated policy, and scores relative to the exact optimum."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import number, whole, wrong
-from bqrl.display import Charted, counted
+from bqrl.checks import bad_value, number, whole
+from bqrl.display import Charted, count_of
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
-from bqrl.learners.protocol import policy_arrays, put_under, stored_policy, taken_from
+from bqrl.learners.protocol import add_prefix, policy_arrays, stored_policy, strip_prefix
 from bqrl.learners.score import Optimum
-from bqrl.mdp.arrays import FloatArray, IntArray, damaged, require
+from bqrl.mdp.arrays import FloatArray, IntArray, damage_error, require
 from bqrl.mdp.derived import per_model
-from bqrl.mdp.files import naming, read_arrays, write_arrays
+from bqrl.mdp.files import name_errors, read_arrays, write_arrays
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.frontier import plan_capped
+from bqrl.policies.protocol import Policy
 
 FORMAT = 1
 
 
 class DistinctLaws:
-    """The distinct laws of a run on the points of its grid, in the order in which they appear.
+    """The distinct laws of a run on the points of its grid, in order of appearance.
 
-    A law holds only its positive masses, and laws are compared by a digest: on a rounded grid, most points have no mass.
+    Only positive masses are stored, because most points of a rounded grid have no mass. Laws are compared by a digest.
     """
 
     def __init__(self) -> None:
         self._place: dict[bytes, int] = {}
         self._laws: list[tuple[NDArray[np.int32], FloatArray]] = []
-        self._last: tuple[FloatArray | None, int] = None, -1  # the array of masses that was added last, and its number
+        self._last: tuple[FloatArray | None, int] = None, -1  # the array of masses added last, and the index of its law
 
     def __len__(self) -> int:
         return len(self._laws)
 
     def add(self, row: FloatArray) -> int:
-        """Return the number of the law with these masses; a law that is not listed yet is added."""
+        """Return the index of the law with these masses; a new law is added."""
         if row is self._last[0]:
             return self._last[1]
         columns = np.flatnonzero(row)
@@ -57,11 +57,11 @@ class DistinctLaws:
         return place
 
     def columns(self) -> IntArray:
-        """Return the columns in which some law has mass."""
+        """Return the columns in which at least one law has mass."""
         return np.unique(np.concatenate([columns for columns, _ in self._laws])) if self._laws else np.zeros(0, int)
 
     def pmf(self, columns: IntArray) -> FloatArray:
-        """Return the masses in the given columns, which must hold all mass; one row per law."""
+        """Return the laws as masses in the given columns, one row per law; no law may have mass elsewhere."""
         rows = np.zeros((len(self._laws), columns.size))
         for row, (own, masses) in zip(rows, self._laws, strict=True):
             row[np.searchsorted(columns, own)] = masses
@@ -82,21 +82,21 @@ class Record(Charted):
     returns : ndarray of shape (T,)
         Realised returns.
     law_of : ndarray of shape (T,)
-        Which row of `pmf` is the law of the evaluated policy; -1 if it is not known.
+        Row of `pmf` with the law of the evaluated policy; -1 if the law is not known.
     points : ndarray of shape (m,)
-        The returns on which the laws lie; if they are rounded, only those that some law can reach.
+        The returns that have mass in `pmf`; all points of the grid if the grid is exact.
     pmf : ndarray of shape (n, m)
         The distinct laws, in the order in which they appeared.
     optimum : Optimum or None
         Best quantile at every level and best mean; None if the kernel of the problem is not known.
     law_error : float
-        How far rounding may put quantiles and means of `pmf` below the true ones.
+        Bound on the distance by which rounding puts quantiles and means of `pmf` below the true ones.
     simulated : int
-        Number of episodes behind each law that was simulated because it cannot be computed; 0 if none was.
+        Number of simulated episodes per law that could not be computed; 0 if all laws were computed.
     notes : dict of str to ndarray of shape (T,)
         The learner's own numbers, such as its optimistic value.
     final_policy : Policy or None
-        The policy of the last episode. A file holds a custom policy as a `LabelPolicy`, or not at all if it has no such form.
+        The policy of the last episode. In a file, a custom policy is stored as a `LabelPolicy`, if it has that form.
     mdp : MDP or None
         The problem; None if the record was loaded from a file.
 
@@ -135,7 +135,7 @@ class Record(Charted):
 
     @property
     def score_error(self) -> float:
-        """How far quantiles and means may lie below the true ones: 0.0 if scores are exact, inf if some are simulated."""
+        """Bound on the distance of quantiles and means below the true ones: 0.0 if exact, inf if some are simulated."""
         if self.optimum is None:
             return 0.0
         return np.inf if self.simulated else max(self.law_error, self.optimum.error)
@@ -147,8 +147,8 @@ class Record(Charted):
 
     @property
     def laws(self) -> list[Law]:
-        """Law of the evaluated policy of every episode; equal ones are one object."""
-        self._need_laws()
+        """The law of the evaluated policy of every episode; equal laws are one object."""
+        self._check_laws()
         distinct = [Law(self.points, row) for row in self.pmf]
         return [distinct[i] for i in self.law_of]
 
@@ -166,12 +166,12 @@ class Record(Charted):
             Exact if `scores` is "exact"; if it is "bracket", each entry may lie up to `score_error` below the true quantile;
             if it is "simulated", entries may be quantiles of `simulated` sampled returns.
         """
-        self._need_laws()
+        self._check_laws()
         return quantile_rows(self.points, self.pmf, tau)[self.law_of]
 
     def means(self) -> FloatArray:
-        """Mean return of every evaluated policy."""
-        self._need_laws()
+        """Return the mean return of the evaluated policy, per episode."""
+        self._check_laws()
         return mean_rows(self.points, self.pmf)[self.law_of]
 
     def gap(self, tau: float | None = None, reference: str | float = "exact") -> FloatArray:
@@ -182,8 +182,8 @@ class Record(Charted):
         tau
             By default the level that the learner was given.
         reference
-            "exact": the true optimum. "capped": the paper's numerical reference, with negative gaps set to zero as in the
-            paper. A number: this value, also with negative gaps set to zero.
+            "exact" is the true optimum. "capped" is the paper's numerical reference; negative gaps are set to zero as in the
+            paper. A number is the reference itself; negative gaps are set to zero too.
 
         Returns
         -------
@@ -196,32 +196,34 @@ class Record(Charted):
             assert self.optimum is not None
             return self.optimum.quantile(level) - values
         if isinstance(reference, str) and reference != "capped":
-            raise wrong("reference", reference, "be 'exact', 'capped' or a number")
+            raise bad_value("reference", reference, "be 'exact', 'capped' or a number")
         capped = reference == "capped"
-        best = capped_reference(self._problem("the capped reference"), float(level)) if capped else float(reference)
+        best = capped_reference(self._require_mdp("the capped reference"), float(level)) if capped else float(reference)
         return np.maximum(best - values, 0.0)
 
     def buffered_error(self, tau: float, beta: float) -> FloatArray:
-        """Proven upper bound on the best buffered quantile, minus that of the evaluated policy, per episode."""
-        self._need_laws()
-        upper = plan_buffered(self._problem("buffered_error"), tau, beta).upper
+        """Return a proven upper bound on the best buffered quantile minus that of the evaluated policy, per episode."""
+        self._check_laws()
+        upper = plan_buffered(self._require_mdp("buffered_error"), tau, beta).upper
         assert upper is not None
         return upper - buffered_rows(self.points, self.pmf, tau, beta)[self.law_of]
 
     def expected_regret(self) -> FloatArray:
-        """Best mean minus the evaluated policy's mean, per episode."""
+        """Return the best mean minus the mean of the evaluated policy, per episode."""
         means = self.means()
         assert self.optimum is not None
         return self.optimum.best_mean - means
 
-    def _need_laws(self) -> None:
+    def _check_laws(self) -> None:
+        """Raise ArgumentError unless every episode has a law."""
         if self.optimum is None or self.pmf.size == 0 or np.any(self.law_of < 0):
             raise ArgumentError(
                 "expected a record with exact laws, got one of an environment whose kernel is unknown; learn on an MDP",
                 name="record",
             )
 
-    def _problem(self, what: str) -> MDP:
+    def _require_mdp(self, what: str) -> MDP:
+        """Return the problem; ArgumentError if the record was loaded without it."""
         if self.mdp is None:
             raise ArgumentError(
                 f"{what} requires the problem, got record.mdp = None; set record.mdp after loading a record", name="mdp"
@@ -229,11 +231,11 @@ class Record(Charted):
         return self.mdp
 
     def save(self, path: str | Path) -> None:
-        """Write the record to an .npz file, whole or not at all; no pickle."""
+        """Write the record to an .npz file atomically, without pickle."""
         write_arrays(path, self.arrays())
 
     def arrays(self) -> dict[str, Any]:
-        """The record as plain arrays."""
+        """Return the record as plain arrays."""
         flat: dict[str, Any] = {
             "bqrl_record": np.array(FORMAT),
             "settings": np.array(json.dumps(self.settings, sort_keys=True)),
@@ -244,30 +246,30 @@ class Record(Charted):
         }
         if self.law_error or self.simulated:
             flat |= {"law_error": np.array(self.law_error), "simulated": np.array(self.simulated)}
-        flat |= put_under("note_", self.notes)
+        flat |= add_prefix("note_", self.notes)
         if self.optimum is not None:
             flat |= self.optimum.arrays()
-        return flat | put_under("final_", policy_arrays(self.final_policy, self.mdp))
+        return flat | add_prefix("final_", policy_arrays(self.final_policy, self.mdp))
 
     @classmethod
     def load(cls, path: str | Path) -> Record:
-        """The record saved at `path`."""
+        """Return the record saved at `path`."""
         arrays = read_arrays(path)
-        with naming(Path(path)):
+        with name_errors(Path(path)):
             return cls.from_arrays(arrays)
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Record:
-        """The record that `arrays` describe; FileFormatError if they describe none."""
+        """Return the record that `arrays` describe; FileFormatError if they describe none."""
         if "bqrl_record" not in arrays:
             raise FileFormatError("expected a record of a run, got other arrays; load it with bqrl.load")
         try:
             return _from_arrays(arrays)
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as fault:
-            raise damaged("a record", fault) from None
+            raise damage_error("a record", fault) from None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per episode: its return and, if the kernel is known, quantile, mean and gap of the current policy."""
+        """Return one row per episode: its return and, if the kernel is known, quantile, mean and gap of its policy."""
         columns: dict[str, Any] = {"episode": np.arange(1, self.returns.size + 1), "return": self.returns}
         if self.optimum is not None:
             columns |= {"quantile": self.quantile(self.tau), "mean": self.means(), "gap": self.gap()}
@@ -276,7 +278,7 @@ class Record(Charted):
 
     def __repr__(self) -> str:
         what = ", ".join(f"{key}={self.settings[key]}" for key in ("learner", "tau", "seed") if key in self.settings)
-        return f"Record({what}, {counted('episode', self.returns.size)}, mean return {self.returns.mean():.6g})"
+        return f"Record({what}, {count_of('episode', self.returns.size)}, mean return {self.returns.mean():.6g})"
 
 
 @per_model
@@ -307,6 +309,6 @@ def _from_arrays(arrays: dict[str, Any]) -> Record:
         optimum=Optimum.from_arrays(arrays) if "best_mean" in arrays else None,
         law_error=number(arrays["law_error"].item(), "law_error", 0.0) if "law_error" in arrays else 0.0,
         simulated=whole(arrays["simulated"].item(), "simulated") if "simulated" in arrays else 0,
-        notes={name: np.asarray(values) for name, values in taken_from("note_", arrays).items()},
-        final_policy=stored_policy(taken_from("final_", arrays)),
+        notes={name: np.asarray(values) for name, values in strip_prefix("note_", arrays).items()},
+        final_policy=stored_policy(strip_prefix("final_", arrays)),
     )

@@ -1,6 +1,6 @@
-"""Target planning before every episode: the planner's own sweep and search, on arrays that are laid out once.
+"""Target planning before every episode: the sweep and the search of the planner, on arrays that are prepared once.
 
-The search over widths begins where the last one ended, so planning on a slightly different kernel takes a few sweeps.
+The search over widths starts where the last one ended, so planning for a slightly different kernel takes a few sweeps.
 """
 
 from __future__ import annotations
@@ -15,58 +15,58 @@ from bqrl.laws.law import Margin, size_of
 from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_structure
-from bqrl.mdp.find_grid import lattice, rounded
+from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.follow import Follower
 from bqrl.planners.plan import LEVEL_SLACK
 from bqrl.planners.sweep import Layout, rounding_error, sweep
 from bqrl.planners.target import best_column
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic
+from bqrl.policies.target import TargetPolicy
 
 MAX_COLUMNS = 20_000  # a finer lattice is replaced by a rounded grid
-ROUNDED_POINTS = 2_000  # of that grid
-PLAN_TOL = 2e-3  # a plan this close to its bound, relative to the range of returns, ends the search over widths
+ROUNDED_POINTS = 2_000  # size of that grid
+PLAN_TOL = 2e-3  # the search over widths ends at a plan this close to its bound, relative to the range of returns
 
 
 @per_structure
 def planning_grid(model: MDP) -> Lattice:
     """Return the uniform grid on which learners plan: the lattice of the rewards, or returns rounded down."""
     found = lattice(model, MAX_COLUMNS)
-    return rounded(model, ROUNDED_POINTS) if found is None else found
+    return rounded_grid(model, ROUNDED_POINTS) if found is None else found
 
 
 def centred_window(tau: float, t: int) -> tuple[float, float]:
     """Return level and buffer of the window [tau - b, tau + b] of episode t, cut at 0 and 1; b = 4 sqrt(tau (1 - tau) / (t + 1)).
 
     The buffered quantile at this level and buffer averages the quantiles of the window. After t episodes the shortfall of a
-    target is known up to about b, so the window avoids targets on a cliff and accepts near-ties. The first window is [0, 1]:
-    the learner starts risk-neutral and ends at the quantile. No regret bound is claimed.
+    target is known up to about b. The window therefore avoids targets whose shortfall is barely below tau and accepts
+    near-ties. The first window is [0, 1]: the learner starts risk-neutral and ends at the quantile. No regret bound is claimed.
     """
     b = 4.0 * math.sqrt(tau * (1.0 - tau) / (t + 1.0))
     level = min(1.0, tau + b)
     return level, level - max(0.0, tau - b)
 
 
-class Choice(NamedTuple):
+class NextPlan(NamedTuple):
     """A plan for the next episode."""
 
     policy: TargetPolicy
-    bound: float  # on every policy, and on every kernel of the ball, with returns as on the planning grid
+    bound: float  # upper bound over all policies and all kernels of the ball, with returns of the planning grid
     nominal: float  # value of the policy under the kernel itself
     sweeps: int
     margin: Margin | None = None  # of the best target, if the objective is the plain quantile
 
 
 class Replanner:
-    """Plans on kernels that share the outcomes of one model.
+    """A planner for kernels that share the outcomes of one model.
 
     On a problem without a lattice of moderate size, returns are rounded down to a grid of 2,000 points: the learner then
     plans for slightly smaller rewards than it collects.
 
-    Value and bound are always valid: the value is that of the policy, and no policy, under any kernel of the ball, exceeds
-    the bound. How close to each other they have to be before the search over widths ends is a choice:
+    Value and bound are always valid: the value is that of the policy, and no policy exceeds the bound under any kernel of the
+    ball. The search over widths ends when the bound is tight enough:
 
     - Without a ball, the bound exceeds that of `solve`, or the value of a policy found, by at most `tolerance`, relative to the
       range of the returns. With tolerance 0, value and bound are those of `solve`. On a rounded grid, a search of many
@@ -82,14 +82,14 @@ class Replanner:
         self.as_solve = tolerance == 0.0
         self.tolerance = max(tolerance * float(np.ptp(self.points)), LINE_TOL * size_of(self.points))
         self.error, self.ball_error = rounding_error(model), rounding_error(model, ball=True)
-        self.width: float | None = None  # where the last search ended, in steps
+        self.width: float | None = None  # the width at which the last search ended, in steps
 
     def score(self, policy: TargetPolicy, probability: FloatArray, tau: float, beta: float) -> float:
-        """Return the buffered quantile of a policy of this planner under a kernel; the plain one if the buffer is too small."""
+        """Return the buffered quantile of a policy of this planner under a kernel; the plain quantile if beta is tiny."""
         beta = beta if beta >= LEVEL_SLACK else 0.0
         return float(buffered_rows(self.points, self.follower.law(policy, probability)[None], tau, beta)[0])
 
-    def point(self, probability: FloatArray, tau: float, half: FloatArray | None = None) -> Choice:
+    def point(self, probability: FloatArray, tau: float, half: FloatArray | None = None) -> NextPlan:
         """Return the (optimistic) plan for the plain quantile."""
         done = sweep(self.model, self.grid, half=half, probability=probability, layout=self.layout)
         shortfall = done.root[:-1]
@@ -102,12 +102,12 @@ class Replanner:
         error = self.error * grown if half is None else self.ball_error
         highest = int(np.count_nonzero(grown - error < tau)) - 1  # with ties, as in `GuaranteeCurve.upper`
         bound = float(self.points[max(column, highest)])
-        return Choice(policy=policy, bound=bound, nominal=nominal, sweeps=1, margin=margin)
+        return NextPlan(policy=policy, bound=bound, nominal=nominal, sweeps=1, margin=margin)
 
-    def window(self, probability: FloatArray, tau: float, beta: float, half: FloatArray | None = None) -> Choice:
+    def window(self, probability: FloatArray, tau: float, beta: float, half: FloatArray | None = None) -> NextPlan:
         """Return the (optimistic) plan for the buffered quantile, with the bound that the search certifies.
 
-        Rounding errors decide for buffers below LEVEL_SLACK, which levels near 0 and 1 have: the plan is then `point`.
+        If the buffer is below LEVEL_SLACK, as for levels near 0 and 1, rounding errors would decide; the plan is then `point`.
         """
         if beta < LEVEL_SLACK:
             return self.point(probability, tau, half)
@@ -119,13 +119,13 @@ class Replanner:
         if half is not None:
             found = search.policy(width, column)
             self.width = search.ended
-            return Choice(policy=found.policy, bound=bound, nominal=found.value, sweeps=len(search.sweeps))
+            return NextPlan(policy=found.policy, bound=bound, nominal=found.value, sweeps=len(search.sweeps))
         policy, nominal = best_deterministic(search, column, width, bound - self.tolerance)
         if self.as_solve and nominal < bound - self.tolerance and self.width is not None:
-            # No policy found attains the bound: the best one found depends on the widths tried, so try those of `solve`.
+            # No policy found attains the bound. The best policy found depends on the widths tried, so try those of `solve`.
             search = replace(search, begin=None, swept=search.sweeps | search.swept, sweeps={}, bounds={}, found={})
             bound, column, width = search.upper(self.tolerance)
             policy, nominal = best_deterministic(search, column, width, bound - self.tolerance)
         self.width = search.ended
-        bound = max(bound, nominal)  # they differ by rounding where the policy attains the bound
-        return Choice(policy=policy, bound=bound, nominal=nominal, sweeps=len(search.swept | search.sweeps))
+        bound = max(bound, nominal)  # if the policy attains the bound, they differ by rounding
+        return NextPlan(policy=policy, bound=bound, nominal=nominal, sweeps=len(search.swept | search.sweeps))

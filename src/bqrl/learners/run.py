@@ -1,4 +1,4 @@
-"""The loop of every run: plan, play, score, observe."""
+"""The loop of every run: plan, score, play, observe."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from bqrl.checks import choice, flag, number, random_seed, unknown_argument, whole, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, choice, flag, number, random_seed, unknown_argument, whole
 from bqrl.errors import FileFormatError
 from bqrl.laws.rows import mean_rows, quantile_rows
 from bqrl.learners.callbacks import Callback
 from bqrl.learners.play import check_behaviour
 from bqrl.learners.ppo import PPO
-from bqrl.learners.protocol import Learner, policy_arrays, put_under, stored_policy, taken_from
+from bqrl.learners.protocol import Learner, add_prefix, policy_arrays, stored_policy, strip_prefix
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.q_learning import QLearning
 from bqrl.learners.record import DistinctLaws, Record
@@ -34,32 +34,36 @@ from bqrl.learners.thompson import Thompson
 from bqrl.learners.trpo import TRPO
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.learners.ucbvi import UCBVI
-from bqrl.mdp.arrays import damaged, require
-from bqrl.mdp.files import naming, read_arrays, write_arrays
+from bqrl.mdp.arrays import damage_error, require
+from bqrl.mdp.files import name_errors, read_arrays, write_arrays
 from bqrl.mdp.files.atomic import check_place
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, Policy, StochasticPolicy
-from bqrl.planners.convert import policy_table
+from bqrl.policies.convert import read_table
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.protocol import Policy
+from bqrl.policies.stochastic import StochasticPolicy
 
 LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
 }
-ADAPTERS: dict[str, type[Learner]] = {SB3.name: SB3}  # they need an extra
-MAX_EPISODES = 1_000_000_000  # a record holds several numbers for each
+ADAPTERS: dict[str, type[Learner]] = {SB3.name: SB3}  # learners that require an extra
+TAU, EPISODES, DELTA = 0.1, 2000, 0.05  # the defaults of every run, in Python and on the command line
+LEARNER = PSRL.name
+MAX_EPISODES = 1_000_000_000  # a record holds several numbers per episode
 
 Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> Learner
 
 
 def learn(
     problem: Any,
-    learner: str | Maker = "psrl",
-    tau: float = 0.1,
-    episodes: int = 2000,
+    learner: str | Maker = LEARNER,
+    tau: float = TAU,
+    episodes: int = EPISODES,
     seed: int | None = None,
     *,
     horizon: int | None = None,
     start: Any = None,
-    delta: float = 0.05,
+    delta: float = DELTA,
     events_observed: bool | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
@@ -80,20 +84,21 @@ def learn(
     episodes
         Number of episodes.
     seed
-        None draws fresh entropy; the record's settings hold the seed used.
+        None draws fresh entropy; the record's settings hold the seed used. The runs of the command line have the seeds 42,
+        43 and so on.
     horizon, start
-        Replace those of the problem. With an environment `start` is possible where its transition table is known.
+        Replace those of the problem. For an environment, `start` requires a known transition table.
     delta
         Probability that the confidence radii may fail.
     events_observed
-        On a problem with shared noise: whether the learner observes the event of each transition. None takes the model's own
-        setting. If events are not observed, a transition counts towards a law only if its row separates all events that the
-        law needs separated.
+        For a problem with shared noise: whether the learner observes the event of each transition; by default the setting of
+        the model. If events are not observed, a transition counts towards a law only if every outcome of its row identifies
+        its class of events.
     callback
-        Called as callback(episode, numbers) after every episode with its return, the learner's notes and, where the
-        kernel is known, the quantile and mean of the policy and its gap to the best quantile.
+        Called as callback(episode, numbers) after every episode with its return, the notes of the learner and, if the kernel
+        is known, the quantile and mean of the policy and its gap to the best quantile.
     progress
-        Show a progress bar; by default if standard error is a terminal.
+        Whether to show a progress bar; by default if standard error is a terminal.
     checkpoint, checkpoint_every
         Write the state of the run to this .npz file every `checkpoint_every` episodes; a run that finds its own checkpoint
         continues from it.
@@ -113,7 +118,7 @@ def learn(
     """
     every = whole(checkpoint_every, "checkpoint_every", 1)
     if callback is not None and not callable(callback):
-        raise wrong_type("callback", callback, "be a function of the episode and its numbers")
+        raise bad_type("callback", callback, "be a function of the episode and its numbers")
     _check_checkpoint(checkpoint)
     run = Run(
         problem, learner, tau, episodes, seed,
@@ -123,7 +128,7 @@ def learn(
         run.learner.state()  # raises before any work if the learner cannot be checkpointed
     if checkpoint is not None and Path(checkpoint).exists():
         arrays = read_arrays(checkpoint)
-        with naming(Path(checkpoint)):
+        with name_errors(Path(checkpoint)):
             run.restore(arrays)
     show = sys.stderr.isatty() if progress is None else progress
     with _progress_bar(show, run.total, run.t, f"{run.settings['learner']}, tau {run.settings['tau']:g}") as advance:
@@ -150,7 +155,7 @@ class Run:
         *,
         horizon: int | None = None,
         start: Any = None,
-        delta: float = 0.05,
+        delta: float = DELTA,
         events_observed: bool | None = None,
         **params: Any,
     ) -> None:
@@ -167,16 +172,16 @@ class Run:
         self.mdp, task, self.world = pose(problem, maker, horizon, start, world_rng, facts, events_observed)
         self.learner = maker(task, rng, **params)
         if not isinstance(self.learner, Learner):
-            raise wrong_type("learner", learner, "return a bqrl.Learner", type(self.learner).__name__)
+            raise bad_type("learner", learner, "return a bqrl.Learner", type(self.learner).__name__)
         self.chance = rng
         name = self.learner.name or getattr(maker, "__name__", type(self.learner).__name__)
         self.settings: dict[str, Any] = {
             "learner": name, "seed": seed, **facts, "problem": repr(self.mdp if self.mdp is not None else problem),
             "digest": "" if self.mdp is None else digest(self.mdp),
-            "params": {key: _plain(value) for key, value in sorted(params.items())},
+            "params": {key: _to_plain(value) for key, value in sorted(params.items())},
         }  # fmt: skip
         self.scorer = Scorer(self.mdp, score_seed) if self.mdp is not None else None
-        self._task, self._own = task, type(self.learner) in LEARNERS.values()  # others are checked
+        self._task, self._own = task, type(self.learner) in LEARNERS.values()  # results of custom learners are checked
         self.returns = np.zeros(self.total)
         self.law_of = np.full(self.total, -1, np.int64)
         self._weights = task.discount ** np.arange(task.H)
@@ -190,8 +195,8 @@ class Run:
         behaviour: Any = self.learner.plan()
         policy: Any = self.learner.evaluated()
         if not self._own:
-            behaviour = self._checked(behaviour, "plan")
-            policy = None if policy is None else self._checked(policy, "evaluated")
+            behaviour = self._as_policy(behaviour, "plan")
+            policy = None if policy is None else self._as_policy(policy, "evaluated")
         self._policy, row = behaviour if policy is None else policy, None
         if self.scorer is not None:
             row = self.scorer.law(self._policy)
@@ -209,21 +214,21 @@ class Run:
         numbers: dict[str, Any] = {"return": float(self.returns[t])} | ({} if row is None else self._scores(row))
         return numbers | {name: float(values[t]) for name, values in self._notes.items()}
 
-    def _checked(self, found: Any, method: str) -> Policy:
-        """Return what a method of a custom learner returned as a Policy; an error unless it plays actions that exist."""
+    def _as_policy(self, found: Any, method: str) -> Policy:
+        """Return the result of a method of a custom learner as a Policy; an error unless it plays available actions."""
         if not isinstance(found, Policy):
             name, task = f"{type(self.learner).__name__}.{method}()", self._task
             if not isinstance(found, (np.ndarray, list, tuple)):
                 or_none = " or None" if method == "evaluated" else ""
                 rule = f"return a bqrl.Policy, or an array of actions or of action probabilities{or_none}"
-                raise wrong_type(name, found, rule)
-            table = policy_table(name, found, task.H, task.S, task.A)
+                raise bad_type(name, found, rule)
+            table = read_table(name, found, task.H, task.S, task.A)
             found = MarkovPolicy(table) if table.ndim == 2 else StochasticPolicy(table)
         check_behaviour(found, self._task, self.mdp)
         return found
 
     def _notes_of_plan(self) -> dict[str, float]:
-        """Return the notes of the current plan; ArgumentTypeError unless those of a custom learner are numbers by name."""
+        """Return the notes of the current plan; ArgumentTypeError if those of a custom learner are not numbers by name."""
         notes: Any = self.learner.notes()
         if self._own:
             return notes
@@ -232,10 +237,10 @@ class Run:
                 return {name: np.nan if value is None else float(value) for name, value in notes.items()}
         except (TypeError, ValueError, AttributeError):
             pass
-        raise wrong_type(f"{type(self.learner).__name__}.notes()", notes, "return a dict of numbers by name")
+        raise bad_type(f"{type(self.learner).__name__}.notes()", notes, "return a dict of numbers by name")
 
     def _scores(self, row: np.ndarray) -> dict[str, float]:
-        """Return quantile, gap and mean of a policy with the given law."""
+        """Return the quantile, the gap and the mean of a policy with the given law."""
         assert self.mdp is not None
         assert self.scorer is not None
         tau, points = self.settings["tau"], self.scorer.points
@@ -244,7 +249,7 @@ class Run:
         return {"quantile": quantile, "gap": gap, "mean": float(mean_rows(points, row[None])[0])}
 
     def _columns(self) -> np.ndarray:
-        """Return the columns of the grid that a record holds: all, or those with mass if the grid is rounded."""
+        """Return the columns of the grid that a record stores: all of an exact grid, those with mass of a rounded grid."""
         if self.scorer is None:
             return np.zeros(0, int)
         return np.arange(self.scorer.points.size) if self.scorer.grid.exact else self._laws.columns()
@@ -280,7 +285,7 @@ class Run:
         if self.scorer is not None:
             arrays |= {"law_error": np.array(self.scorer.error), "simulated": np.array(self.scorer.simulated)}
             arrays |= {} if self.scorer.grid.exact else {"columns": columns}
-        arrays |= put_under("final_", policy_arrays(self._policy, self.mdp)) | put_under("note_", self._notes)
+        arrays |= add_prefix("final_", policy_arrays(self._policy, self.mdp)) | add_prefix("note_", self._notes)
         return arrays | {f"learner_{name}": np.asarray(value) for name, value in self.learner.state().items()}
 
     def restore(self, arrays: dict[str, Any]) -> None:
@@ -294,9 +299,10 @@ class Run:
         try:
             self._restore(arrays)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as fault:
-            raise damaged("a checkpoint of this run", fault, "; remove it to start anew") from None
+            raise damage_error("a checkpoint of this run", fault, "; remove it to start anew") from None
 
     def _restore(self, arrays: dict[str, Any]) -> None:
+        """Continue from `state()`; raise ValueError, KeyError or TypeError if it is damaged."""
         t, rows = int(arrays["t"]), np.asarray(arrays["pmf"], np.float64)
         returns, law_of = np.array(arrays["returns"], np.float64), np.array(arrays["law_of"], np.int64)
         fits = 0 <= t <= self.total and returns.shape == law_of.shape == (self.total,)
@@ -311,8 +317,8 @@ class Run:
         world, chance = json.loads(str(arrays["streams"]))
         self.world.restore(world)
         self.chance.bit_generator.state = chance
-        self._policy = stored_policy(taken_from("final_", arrays))
-        self.learner.restore(taken_from("learner_", arrays))
+        self._policy = stored_policy(strip_prefix("final_", arrays))
+        self.learner.restore(strip_prefix("learner_", arrays))
         self.t, self.returns, self.law_of = t, returns, law_of
         if self.scorer is not None:
             self.scorer.error = number(arrays["law_error"].item(), "law_error", 0.0)
@@ -323,7 +329,7 @@ class Run:
             row[columns] = masses
             self._laws.add(row)
         require(len(self._laws) == len(rows), "pmf", "hold distinct laws", f"{len(rows) - len(self._laws)} twice")
-        notes = {name: np.array(values, np.float64) for name, values in taken_from("note_", arrays).items()}
+        notes = {name: np.array(values, np.float64) for name, values in strip_prefix("note_", arrays).items()}
         for name, values in notes.items():
             require(
                 values.shape == (self.total,), f"note_{name}", f"have {self.total} entries", f"shape {values.shape}"
@@ -336,14 +342,14 @@ def _check_checkpoint(path: Any) -> None:
     if path is None:
         return
     if not isinstance(path, (str, os.PathLike)):
-        raise wrong_type("checkpoint", path, "be the name of an .npz file")
+        raise bad_type("checkpoint", path, "be the name of an .npz file")
     check_place(Path(path))
     if Path(path).suffix.lower() != ".npz":
-        raise wrong("checkpoint", path, "end in .npz", repr(Path(path).name))
+        raise bad_value("checkpoint", path, "end in .npz", repr(Path(path).name))
 
 
 def digest(mdp: MDP) -> str:
-    """Return a digest of everything that determines a problem: two problems with the same digest are the same problem."""
+    """Return a digest of everything that determines a problem: problems with the same digest are the same."""
     sha = hashlib.sha256(repr((mdp.H, mdp.S, mdp.A, mdp.discount, mdp.available.shape)).encode())
     for array in (mdp.mu, mdp.row_start, mdp.successor, mdp.probability, mdp.reward, mdp.known):
         sha.update(np.ascontiguousarray(array).tobytes())
@@ -355,18 +361,18 @@ def digest(mdp: MDP) -> str:
 
 
 def find_learner(learner: Any) -> Maker:
-    """Return the learner class of that name, or the class or function itself."""
+    """Return the learner class with this name; a class or function is returned unchanged."""
     if isinstance(learner, str):
         everyone = LEARNERS | ADAPTERS
         return everyone[choice(learner, "learner", everyone)]
     if not callable(learner) or (inspect.isclass(learner) and not issubclass(learner, Learner)):
-        raise wrong_type("learner", learner, "be a name, a Learner class or a function (task, rng)")
+        raise bad_type("learner", learner, "be a name, a Learner class or a function (task, rng)")
     maker: Maker = learner
     return maker
 
 
 def check_params(maker: Maker, params: dict[str, Any]) -> None:
-    """Raise ArgumentTypeError unless every parameter is one of the learner's."""
+    """Raise ArgumentTypeError unless the learner has every parameter."""
     signature = inspect.signature(maker.__init__ if inspect.isclass(maker) else maker)
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
         return
@@ -377,13 +383,14 @@ def check_params(maker: Maker, params: dict[str, Any]) -> None:
             raise unknown_argument(who, name, params[name], known)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
+    """Return the value if JSON can hold it, else its repr."""
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
 @contextmanager
 def _progress_bar(show: bool, total: int, done: int, title: str) -> Iterator[Callable[[], None]]:
-    """A progress bar on standard error, or nothing."""
+    """Show a progress bar on standard error if `show`; yield a function that advances it."""
     if not show:
         yield lambda: None
         return

@@ -1,4 +1,4 @@
-"""SARSA (Rummery and Niranjan 1994): the tables of Q-learning, updated with the action that was played next.
+"""SARSA (Rummery and Niranjan 1994): the tables of Q-learning, updated with the value of the next action played.
 
     Q_h(s, a) += max(learning_rate, 1 / n) * ( r + discount * Q_{h+1}(s', a') - Q_h(s, a) ),   Q_H = 0.
 
@@ -11,7 +11,7 @@ from bqrl.learners.q_learning import QLearning
 
 
 class Sarsa(QLearning):
-    """Tables of action values of the behaviour, exploration included."""
+    """SARSA: the action values include the exploration of the behaviour."""
 
     name = "sarsa"
     on_policy = True

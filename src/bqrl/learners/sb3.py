@@ -1,14 +1,14 @@
 """Any algorithm of Stable-Baselines3 or sb3-contrib as a learner: learn(mdp, "sb3", algorithm="PPO", options={...}).
 
-These libraries call the environment, whereas here the run calls the learner. The algorithm therefore runs unchanged in
-its own thread, on an environment that passes each action to the episode being played and each outcome back. The two
-threads take strict turns and never run at the same time, so the same seed gives the same run on one machine.
+Algorithms of these libraries call the environment, whereas here the run calls the learner. The algorithm therefore runs
+unchanged in its own thread, on an environment that passes each action to the episode being played and each outcome back. The
+two threads take strict turns and never run at the same time, so the same seed gives the same run on one machine.
 
-The budget is the run's: `episodes` episodes of H steps, all H stages played. An observation holds the state and the stage;
-what is evaluated is the algorithm's deterministic prediction at every (h, s). An algorithm that updates after a number of
-steps (n_steps) leaves steps beyond its last full rollout unused; choose n_steps as a multiple of H that divides T * H.
+The run determines the budget: `episodes` episodes of H steps. An observation contains the state and the stage. The evaluated
+policy is the deterministic prediction of the algorithm at every (h, s). An algorithm that updates every n_steps steps does not
+use the steps after its last full rollout, so choose n_steps as a multiple of H that divides T * H.
 
-Deviation: Stable-Baselines3 seeds the global streams of Python, NumPy and PyTorch; the seed comes from the learner's stream.
+Deviation: Stable-Baselines3 seeds the global streams of Python, NumPy and PyTorch, with a seed from the learner's stream.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from bqrl.checks import choice, wrong
+from bqrl.checks import bad_value, choice
 from bqrl.errors import ArgumentError, PolicyError
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.arrays import BoolArray
-from bqrl.mdp.policy import MarkovPolicy, Policy
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.protocol import Policy
 
 LIBRARIES = ("stable_baselines3", "sb3_contrib")
 NEEDS_START, FINISHED, STOP = "needs the first state", "finished", "stop"  # messages between the two threads
@@ -35,7 +36,7 @@ ENCODINGS = ("one-hot", "numbers")
 
 
 class SB3(Learner):
-    """An outside algorithm; `algorithm` is its name or its class, `options` go to its constructor."""
+    """An external algorithm; `algorithm` is its name or its class, `options` are the arguments of its constructor."""
 
     name = "sb3"
 
@@ -49,9 +50,9 @@ class SB3(Learner):
         available = task.available
         self._masked = "Maskable" in kind.__name__
         if not available.all() and not self._masked:
-            raise _unsuitable(kind, "be able to mask actions that do not exist", "use MaskablePPO")
+            raise _algorithm_error(kind, "be able to mask actions that do not exist", "use MaskablePPO")
         if "Recurrent" in kind.__name__:
-            raise _unsuitable(kind, "have a policy by stage and state, without memory", "use PPO")
+            raise _algorithm_error(kind, "have a policy by stage and state, without memory", "use PPO")
         self._masks = available.reshape(task.H * task.S, task.A)
         self._from: SimpleQueue[Any] = SimpleQueue()
         to: SimpleQueue[Any] = SimpleQueue()
@@ -62,15 +63,15 @@ class SB3(Learner):
             self._model = kind(policy, bridge, seed=int(rng.integers(2**31)), **(options or {}))
         except (AssertionError, TypeError, ValueError) as fault:  # e.g. an algorithm for continuous actions
             reason = (str(fault).splitlines() or ["it gives no reason"])[0]
-            raise wrong("algorithm", kind, "fit this problem", f"{kind.__name__} ({reason})") from None
+            raise bad_value("algorithm", kind, "fit this problem", f"{kind.__name__} ({reason})") from None
         self._behaviour = _Driven(task.H, task.S, self, to)
         self._message: Any = None
         steps = task.episodes * task.H
-        threading.Thread(target=_work, args=(self._model, steps, self._from), daemon=True).start()
+        threading.Thread(target=_train, args=(self._model, steps, self._from), daemon=True).start()
         weakref.finalize(self, to.put, STOP)
 
     def settle(self) -> Any:
-        """Return the next message of the algorithm, which then waits, so that its policy does not change."""
+        """Return the next message of the algorithm, which then waits: its policy does not change until `take`."""
         if self._message is None:
             self._message = self._from.get()
         if isinstance(self._message, BaseException):
@@ -100,7 +101,7 @@ class SB3(Learner):
 
     def state(self) -> dict[str, Any]:
         """Raise ArgumentError: the training loop of the algorithm cannot be saved."""
-        raise wrong(
+        raise bad_value(
             "learner",
             self.name,
             "not be an sb3 algorithm if the run is checkpointed",
@@ -109,7 +110,7 @@ class SB3(Learner):
 
 
 class Bridge(gym.Env[Any, Any]):
-    """The environment that the algorithm sees; it waits for the episode that is played in the real environment."""
+    """The environment that the algorithm sees; it waits for the outcomes of the episode being played."""
 
     def __init__(
         self, available: BoolArray, start: int | None, encoding: str, inbox: SimpleQueue[Any], outbox: SimpleQueue[Any]
@@ -128,7 +129,7 @@ class Bridge(gym.Env[Any, Any]):
         self._h, self._s = 0, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Return the first state: at once if it is fixed, else when the next episode begins."""
+        """Return the first observation; if the first state is random, wait until the next episode begins."""
         super().reset(seed=seed)
         self._h = 0
         if self._start is None:
@@ -157,7 +158,7 @@ class Bridge(gym.Env[Any, Any]):
 
 
 class _Driven(Policy):
-    """Plays the actions that the thread of the algorithm requests, and sends it their outcomes."""
+    """A policy that plays the actions chosen by the thread of the algorithm and sends it the outcomes."""
 
     kind = "driven"
 
@@ -189,18 +190,19 @@ class _StopRunError(Exception):
     """The learner was deleted: leave the training loop."""
 
 
-def _work(model: Any, steps: int, outbox: SimpleQueue[Any]) -> None:
+def _train(model: Any, steps: int, outbox: SimpleQueue[Any]) -> None:
+    """Run the training loop; the last message is FINISHED or the exception."""
     try:
         model.learn(total_timesteps=steps)
         outbox.put(FINISHED)
     except _StopRunError:
         pass
-    except BaseException as fault:  # it must reach the thread that waits
+    except BaseException as fault:  # raised in the waiting thread
         outbox.put(fault)
 
 
 def find_algorithm(name: str) -> Any:
-    """Return the class of that name in Stable-Baselines3 or sb3-contrib."""
+    """Return the class with this name from Stable-Baselines3 or sb3-contrib."""
     installed = 0
     for library in LIBRARIES:
         try:
@@ -212,9 +214,9 @@ def find_algorithm(name: str) -> Any:
             return getattr(module, name)
     if not installed:
         raise ImportError("the learner 'sb3' needs Stable-Baselines3; install it with: pip install \"bqrl[sb3]\"")
-    raise wrong("algorithm", name, f"be a class of {' or '.join(LIBRARIES)}")
+    raise bad_value("algorithm", name, f"be a class of {' or '.join(LIBRARIES)}")
 
 
-def _unsuitable(kind: Any, rule: str, remedy: str) -> ArgumentError:
-    """The error of an algorithm that cannot learn the problem."""
-    return wrong("algorithm", kind, rule, kind.__name__, remedy=remedy)
+def _algorithm_error(kind: Any, rule: str, remedy: str) -> ArgumentError:
+    """Return the error for an algorithm that does not fit the problem."""
+    return bad_value("algorithm", kind, rule, kind.__name__, remedy=remedy)

@@ -1,8 +1,9 @@
-"""Return laws that score the policies of a learner: exact where an exact grid fits, else bracketed, else simulated.
+"""Laws of the return that score the policies of a learner: exact if possible, else bracketed, else simulated.
 
-On a rounded grid each reward is rounded down, so a quantile or mean read off such a law lies at most `error` below the true
-one; the record then calls its scores a bracket. Policies with other memories than a remaining need cannot be bracketed: where
-no exact grid fits, or a custom policy draws its own actions, their laws are those of simulated episodes, and the record says so.
+Laws are exact if an exact grid of returns fits. On a rounded grid each reward is rounded down, so quantiles and means of a law
+lie at most `error` below the true ones; the record then calls its scores a bracket. Policies whose memory is not a remaining
+need cannot be bracketed. If no exact grid fits, or if a custom policy draws its own actions, their laws are those of simulated
+episodes; the record then calls its scores simulated.
 """
 
 from __future__ import annotations
@@ -17,32 +18,37 @@ from bqrl.errors import GridError, PolicyError, SizeError
 from bqrl.laws.law import Law, check_level, size_of
 from bqrl.mdp.arrays import FloatArray, require
 from bqrl.mdp.derived import per_model, per_structure
-from bqrl.mdp.find_grid import grid, rounded
+from bqrl.mdp.find_grid import returns_grid, rounded_grid
 from bqrl.mdp.grid import NOISE, Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import STORED, MarkovPolicy, MixturePolicy, Policy, StochasticPolicy, TargetPolicy
-from bqrl.planners.convert import averaged
 from bqrl.planners.evaluate import evaluate, simulate
 from bqrl.planners.expected import best_mean
-from bqrl.planners.follow import Follower, sums_grid
-from bqrl.planners.rewards import THIS_MODEL
+from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout, sweep
 from bqrl.planners.target import best_column
+from bqrl.policies.convert import average_actions
+from bqrl.policies.forward import sums_grid
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.mixture import MixturePolicy
+from bqrl.policies.protocol import Policy, is_custom
+from bqrl.policies.rewards import THIS_MODEL
+from bqrl.policies.stochastic import StochasticPolicy
+from bqrl.policies.target import TargetPolicy
 
 ROUNDED_POINTS = 20_000
-SIMULATED_EPISODES = 10_000  # per policy whose law can be neither computed nor bracketed
+SIMULATED_EPISODES = 10_000  # for each policy whose law can be neither computed nor bracketed
 
 
 @per_structure
 def scoring_grid(mdp: MDP) -> Grid:
     """Return the grid on which laws of this problem are scored: its exact grid, or a rounded one."""
-    found = grid(mdp)
-    return rounded(mdp, ROUNDED_POINTS) if found is None else found
+    found = returns_grid(mdp)
+    return rounded_grid(mdp, ROUNDED_POINTS) if found is None else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Optimum:
-    """The best achievable quantile of a problem at every level, and the best mean; `error` is 0 where both are exact."""
+    """The best achievable quantile of a problem at every level, and the best mean; `error` is 0 if they are exact."""
 
     points: FloatArray  # (m,)
     shortfall: FloatArray  # (m,) smallest probability of ending below each point
@@ -89,11 +95,11 @@ def optimum(mdp: MDP) -> Optimum:
 
 
 class Scorer:
-    """Laws of policies in one problem, as masses on the points of its grid.
+    """The laws of policies in one problem, as masses on the points of its grid.
 
-    `error` bounds how far the quantiles and means of the laws so far lie below the true ones, sampling error aside;
-    `simulated` is the number of episodes behind each law that had to be simulated, or 0 if there is none. Every simulation
-    begins at the same `seed`, so laws do not depend on the order of the policies.
+    `error` bounds the distance of quantiles and means of the laws so far below the true ones, apart from sampling error.
+    `simulated` is the number of episodes per simulated law, or 0 if no law was simulated. Every simulation starts from the
+    same `seed`, so laws do not depend on the order of the policies.
     """
 
     def __init__(self, mdp: MDP, seed: int | np.random.SeedSequence = 0) -> None:
@@ -105,19 +111,20 @@ class Scorer:
         self._last: tuple[Any, FloatArray] | None = None
 
     def law(self, policy: Policy) -> FloatArray:
-        """Return the mass of every point under the policy; an unchanged policy of the library is not scored again."""
+        """Return the mass of every point under the policy; the last law is reused if the policy has not changed."""
         key = policy.actions.tobytes() if isinstance(policy, MarkovPolicy) else policy
-        if self._last is None or self._last[0] != key or type(policy) not in STORED:  # a custom one may have changed
+        if self._last is None or self._last[0] != key or is_custom(policy):  # a custom policy may have changed
             self._last = key, self._law(policy)
         return self._last[1]
 
     def _law(self, policy: Policy) -> FloatArray:
+        """Return the mass of every point under the policy, and update `error` and `simulated`."""
         if self.follower is not None and self.follower.fits(policy):
             return self.follower.law(policy)  # type: ignore[arg-type]
         placing = 0.0 if self.grid.exact else max(self.grid.error, self.grid.step)
         try:
             found, upper = evaluate(self.mdp, policy, bracket=True, rewards=THIS_MODEL)
-            rounding = 0.0 if upper is found else self._rounding(policy)
+            rounding = 0.0 if upper is found else self._bracket_width(policy)
         except (GridError, PolicyError, SizeError):  # PolicyError: a custom policy draws its actions
             self.simulated, rounding = SIMULATED_EPISODES, 0.0
             rng = np.random.default_rng(self.seed)
@@ -135,11 +142,11 @@ class Scorer:
         np.add.at(mass, place, found.probabilities)
         return mass
 
-    def _rounding(self, policy: Policy) -> float:
-        """Return the width of the bracket of a policy's law: that of the grid on which its sums were computed."""
+    def _bracket_width(self, policy: Policy) -> float:
+        """Return the width of the bracket of a policy's law: the error of the grid on which its sums were computed."""
         if isinstance(policy, MixturePolicy):
-            return max(map(self._rounding, policy.policies))
+            return max(map(self._bracket_width, policy.policies))
         if isinstance(policy, StochasticPolicy):
-            return rounded(averaged(self.mdp, policy.probabilities), ROUNDED_POINTS).error
+            return rounded_grid(average_actions(self.mdp, policy.probabilities), ROUNDED_POINTS).error
         columns = sums_grid(self.mdp, policy) if isinstance(policy, TargetPolicy) else self.grid
         return 0.0 if columns is None else columns.error  # without a grid of sums the law is exact

@@ -1,14 +1,15 @@
-"""From a problem to a task: what the learner knows, where episodes are played, and what scores policies.
+"""The task of a problem: what the learner knows, where episodes are played, and which MDP scores the policies.
 
-An MDP is all of these. There are three kinds of Gymnasium environment:
+An MDP provides all three. There are three kinds of Gymnasium environment:
 
 - `MDPEnv`: its MDP is the problem.
 - An environment with a transition table (FrozenLake, CliffWalking, Taxi, ...): episodes are played in the environment itself,
-  the table is the MDP that scores the policies, and the learner knows only its structure, and the rewards if they are granted.
-- Any other environment with Discrete observations and actions: only their numbers are known. Every successor is possible, runs
-  are not scored, and learners that need the reward function are refused. One additional state, the last, marks the end.
+  and the table is the MDP that scores the policies. The learner knows only its structure and, if it needs them, the rewards.
+- Any other environment with Discrete observations and actions: only the numbers of states and actions are known. Every successor
+  is possible, runs are not scored, and learners that need the reward function are refused. One additional state, the last,
+  marks the end of an episode.
 
-An environment with a wrapper that may change transitions or rewards is of the third kind.
+An environment with a wrapper that may change transitions or rewards belongs to the third kind.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from bqrl.checks import shown, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, one_line
 from bqrl.envs import make, names
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.learners.play import GymWorld, ModelWorld, World
@@ -31,46 +32,46 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Structure
 from bqrl.mdp.toy_text import changing_wrapper, chosen_horizon, from_gymnasium, has_table, time_limit
 
-MOST = 100_000_000  # possible transitions of an environment without a table
+MOST = 100_000_000  # largest number of possible transitions of an environment without a table
 
 
 def pose(
     problem: Any, maker: Any, horizon: int | None, start: Any, rng: np.random.Generator, facts: dict[str, Any],
     events_observed: bool | None,
 ) -> tuple[MDP | None, Task, World]:  # fmt: skip
-    """Return the MDP that scores policies or None, the learner's task, and where its episodes are played.
+    """Return the MDP that scores policies (or None), the task of the learner, and the world in which episodes are played.
 
-    A learner that needs the reward function receives it if it is known; otherwise a class that needs it raises
-    ArgumentError. Episodes of an environment last `horizon` stages: by default as many as its own time limit. `facts`
-    are the other fields of the task.
+    A learner that needs the reward function receives it if it is known. Otherwise ArgumentError is raised for a learner
+    class that needs it. Episodes of an environment last `horizon` stages, by default its time limit. `facts` are the other
+    fields of the task.
     """
-    grant = bool(getattr(maker, "needs_rewards", True))  # a function of the caller's own gets the rewards, too
+    grant = bool(getattr(maker, "needs_rewards", True))  # a function (task, rng) also receives the rewards
     require = grant and inspect.isclass(maker)
     if isinstance(problem, str) and problem in names():
         problem = make(problem)
     if isinstance(problem, MDP):
-        mdp = _changed(problem, horizon, start, events_observed)
+        mdp = _replace(problem, horizon, start, events_observed)
         return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
     env = _environment(problem)
     core, plain = env.unwrapped, changing_wrapper(env) is None
     if plain and isinstance(core, MDPEnv):
-        mdp = _changed(core.mdp, horizon, start, events_observed)
+        mdp = _replace(core.mdp, horizon, start, events_observed)
         _check_limit(env, mdp.H)
         return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
     if events_observed is not None:
         rule = f"be None for {type(core).__name__}, which does not expose shared noise"
-        raise wrong("events_observed", events_observed, rule)
+        raise bad_value("events_observed", events_observed, rule)
     _check_spaces(env)
     H = chosen_horizon(env, horizon, type(core).__name__)
     if plain and has_table(core):
         _check_limit(env, H)
         mdp = from_gymnasium(env, horizon=H, start=start)
-        if start is not None:  # the environment draws its own first state, so the table plays in its place
+        if start is not None:  # the environment would draw its own first state, so episodes are played in the table
             return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
-        ends = _ends(mdp, int(env.observation_space.n))
+        ends = _end_states(mdp, int(env.observation_space.n))
         return mdp, _task(mdp, grant, facts), GymWorld(env, H, rng, ends, table=mdp)
     if start is not None:
-        raise wrong("start", start, f"be None for {type(core).__name__}, which does not expose a transition table")
+        raise bad_value("start", start, f"be None for {type(core).__name__}, which does not expose a transition table")
     if require:
         raise ArgumentError(
             f"{maker.name} needs the reward function, which {type(core).__name__} does not expose; "
@@ -81,8 +82,8 @@ def pose(
     return None, task, GymWorld(env, H, rng, np.full(S, S))
 
 
-def _changed(mdp: MDP, horizon: int | None, start: Any, events_observed: bool | None) -> MDP:
-    """Return the problem with another horizon, start or setting of its events where one is given."""
+def _replace(mdp: MDP, horizon: int | None, start: Any, events_observed: bool | None) -> MDP:
+    """Return the problem with the horizon, start and setting of its events that are given."""
     mdp = with_events(mdp, events_observed)
     if (horizon is None or horizon == mdp.H) and start is None:
         return mdp
@@ -90,7 +91,7 @@ def _changed(mdp: MDP, horizon: int | None, start: Any, events_observed: bool | 
 
 
 def open_structure(S: int, A: int, H: int) -> Structure:
-    """Return the structure of S states without any knowledge: every state may follow, or the episode ends in state S."""
+    """Return a structure without knowledge: every state may follow every other, or the episode ends in state S."""
     if (S + 1) * S * A > MOST:
         raise SizeError(
             f"an environment without a transition table must have at most {MOST} possible transitions, got {S} states and "
@@ -102,7 +103,7 @@ def open_structure(S: int, A: int, H: int) -> Structure:
     known = np.zeros((1, S + 1, A), bool)
     known[:, S] = True
     probability = np.r_[np.full(S * A * (S + 1), np.nan), np.ones(A)]
-    mu = np.r_[np.full(S, 1.0 / S), 0.0]  # not known either; learners without a model do not use it
+    mu = np.r_[np.full(S, 1.0 / S), 0.0]  # also unknown; learners without a model do not use it
     return Structure(
         H=H,
         S=S + 1,
@@ -117,40 +118,44 @@ def open_structure(S: int, A: int, H: int) -> Structure:
 
 
 def _environment(env: Any) -> Any:
+    """Return the Gymnasium environment, made from its id if `env` is a string."""
     if isinstance(env, str):
         try:
             return gym.make(env)
         except gym.error.Error as error:
-            got, remedy = f"{shown(env)} ({' '.join(str(error).split())})", "pass bqrl.load(path) for a file"
-            raise wrong("problem", env, "be a known problem or environment", got, remedy=remedy) from None
+            got, remedy = f"{one_line(env)} ({' '.join(str(error).split())})", "pass bqrl.load(path) for a file"
+            raise bad_value("problem", env, "be a known problem or environment", got, remedy=remedy) from None
     if not isinstance(env, gym.Env):
-        raise wrong_type("problem", env, "be an MDP or a Gymnasium environment", type(env).__name__)
+        raise bad_type("problem", env, "be an MDP or a Gymnasium environment", type(env).__name__)
     return env
 
 
 def _check_spaces(env: Any) -> None:
+    """Raise ArgumentError unless both spaces are Discrete."""
     for name, space in (("observations", env.observation_space), ("actions", env.action_space)):
         if not isinstance(space, Discrete):
             got = f"{type(space).__name__} in {type(env.unwrapped).__name__}"
-            raise wrong("problem", env, f"have Discrete {name}", got, remedy="use a wrapper that numbers them")
+            raise bad_value("problem", env, f"have Discrete {name}", got, remedy="use a wrapper that numbers them")
 
 
 def _check_limit(env: Any, H: int) -> None:
+    """Raise ArgumentError if the time limit of the environment is shorter than H."""
     limit = time_limit(env)
     if limit is not None and H > limit:
         remedy = f"pass horizon={limit}, or make the environment with max_episode_steps={H}"
-        raise wrong("horizon", H, f"be at most {limit}, the time limit of the environment", remedy=remedy)
+        raise bad_value("horizon", H, f"be at most {limit}, the time limit of the environment", remedy=remedy)
 
 
 def _task(mdp: MDP, grant: bool, facts: dict[str, Any]) -> Task:
+    """Return the task of an MDP; with `grant`, it contains the rewards."""
     model = blank_model(mdp) if grant else None
     return Task(structure=mdp.structure, model=model, discount=mdp.discount, **facts)
 
 
-def _ends(mdp: MDP, S: int) -> IntArray:
-    """Return the state of the model in which an episode that ends in state s < S stays.
+def _end_states(mdp: MDP, S: int) -> IntArray:
+    """Return, for each state s < S, the state in which an episode stays after it has ended in s.
 
-    It is s itself if s is absorbing, else the last state, `done`; -1 if the table has no such end.
+    This is s itself if s is absorbing, else the last state, `done`; -1 if the table has no such state.
     """
     rewards, starts = mdp.reward[0], mdp.row_start[:: mdp.A]
     absorbing = np.zeros(mdp.S, bool)

@@ -4,14 +4,14 @@ Before every episode a kernel is drawn from the posterior, and the best policy o
 
     P_h(. | s, a) ~ Dirichlet( (prior / k + N_h(s, a, .)) / scale^2 )   over the k outcomes of the known support, row by row.
 
-`prior` is the weight of the prior in visits, spread evenly over the support. `scale` multiplies (about) the standard deviation
-of the posterior, and 1 is the posterior itself. Rows that are known exactly are not drawn, and rows that share noise are images
-of one drawn law of events. Counts are pooled, and one kernel is drawn for all stages, if the problem stores one kernel;
-`stationary=False` counts per stage.
+`prior` is the weight of the prior in visits, spread evenly over the support. `scale` approximately multiplies the standard
+deviation of the posterior; 1 is the posterior itself. Rows that are known exactly are not drawn. Rows that share noise are
+images of one drawn event law. If the problem stores one kernel for all stages, counts are pooled and one kernel is drawn for
+all stages; `stationary=False` counts per stage.
 
 Deviation: planning on a drawn model needs the reward function, which the paper grants to UCB-BQRL and UCBVI only.
-Deviation: rows that cannot matter (their state cannot be reached at the stage, or their outcomes have equal values
-under every kernel) are not drawn; the law of the plan is unchanged.
+Deviation: rows that cannot matter are not drawn: their state cannot be reached at the stage, or their outcomes have equal
+values under every kernel. The distribution of the plan is the same.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy as np
 
 from bqrl.checks import number
 from bqrl.learners.model_based import ModelBased
-from bqrl.learners.model_based_loops import sampled_values
 from bqrl.learners.protocol import Task
 from bqrl.learners.shared_counts import SharedUnits
-from bqrl.mdp.policy import MarkovPolicy
+from bqrl.loops.model_based import sampled_values
+from bqrl.policies.markov import MarkovPolicy
 
 
 class Thompson(ModelBased):
-    """Posterior sampling with Dirichlet rows."""
+    """Thompson sampling with a Dirichlet posterior for every row."""
 
     name = "thompson"
     tuned = "scale"
@@ -55,7 +55,7 @@ class Thompson(ModelBased):
         shapes = units.shapes(self._prior, self.scale * self.scale)
         gammas = self.rng.standard_gamma(shapes)
         if isinstance(units, SharedUnits):
-            kernel = units.spread(units.normalised(gammas, shapes), model.probability.copy())
+            kernel = units.spread(units.normalise(gammas, shapes), model.probability.copy())
             model = model._replace(probability=kernel)
         sampled_values(tuple(model), units.place, gammas, self.Q, self.V, self.actions)
-        return self._planned()
+        return self._current_policy()

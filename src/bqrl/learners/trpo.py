@@ -1,9 +1,10 @@
-"""TRPO (Schulman et al. 2015): a natural-gradient step inside a ball of mean KL divergence, on softmax tables.
+"""TRPO (Schulman et al. 2015) on softmax tables: a natural-gradient step within a bound on the mean KL divergence.
 
     direction = (F + damping)^-1 g  by conjugate gradients,   step length sqrt( 2 radius / direction' (F + damping) direction ),
 
-shrunk until the surrogate mean( ratio * adv ) gains and the mean KL over the states of the batch is within `radius`. F is the
-exact Fisher matrix of a softmax table under the states of the batch. See `actor_critic` for the tables, critic and advantages.
+The step is shortened until the surrogate mean( ratio * adv ) improves and the mean KL divergence over the states of the batch
+is at most `radius`. F is the exact Fisher matrix of a softmax table under the states of the batch. See `actor_critic` for the
+tables, the critic and the advantages.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.learners.actor_critic import MAX_BATCH, ActorCritic
-from bqrl.learners.actor_critic_loops import Batch
 from bqrl.learners.protocol import Task
-from bqrl.learners.trpo_loops import Region, trust_region_step
+from bqrl.loops.actor_critic import EpisodeBatch
+from bqrl.loops.trpo import Region, trust_region_step
 
-SHRINK, TRIES = 0.8, 10  # the line search
+SHRINK, TRIES = 0.8, 10  # factor and number of steps of the line search
 
 
 class TRPO(ActorCritic):
@@ -41,6 +42,6 @@ class TRPO(ActorCritic):
             tries=TRIES,
         )
 
-    def improve(self, batch: Batch) -> None:
-        """Take one step, or none if the line search finds no gain."""
+    def improve(self, batch: EpisodeBatch) -> None:
+        """Take one step; none if the line search finds no improvement."""
         trust_region_step(self.parts, batch, self.region)

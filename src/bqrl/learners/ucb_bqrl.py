@@ -3,18 +3,18 @@
     radius   eps_h(s, a) = c sqrt(log(2 S A T H / delta) / max{1, N_h(s, a)})        (Equation confset)
     plan     (P, pi) in argmax over the ball and over policies of Q^{beta_t}_tau      (Line 10)
 
-With a small constant c the learner settles on the first plan that looks good; with c near 1 it explores for thousands of
-episodes where plans visit many rows. With the target planner and pooled counts c therefore falls with the visits n of the row,
+With a small constant c the learner stays with the first plan that looks good. With c near 1 it explores for thousands of
+episodes if plans visit many rows. With the target planner and pooled counts, c therefore falls with the visits n of the row,
 
     c = c_0 + (1 / sqrt(H) - c_0) / (1 + n / log(e + t)),      c_0 = 0.008.
 
-A row visited rarely has a radius of the size of its error (errors of H independent rows add up like sqrt(H)), and a row visited
-often has the small radius. Counts per stage have H times as many rows, and a run may be too short to explore them all: with less
-than ENOUGH transitions per unknown probability their default is the constant c_0.
+The radius of a rarely visited row is about as large as its error (the errors of H independent rows add up like sqrt(H)), and a
+frequently visited row has a small radius. Counts per stage have H times as many rows, and a run may be too short to explore all
+of them: with fewer than ENOUGH transitions per unknown probability, the default is the constant c_0.
 
 The planner is a parameter: "target" bounds the whole ball and acts on the remaining need; "greedy" is the experiment of the
 paper (Algorithm 3 over six candidate kernels); "frontier" is EVI-BQ over the same candidates, for tiny problems.
-Deviation: rows never visited are uniform over their known support, where the paper's formula gives a zero row.
+Deviation: rows that were never visited are uniform over their known support; the paper's formula gives a zero row.
 Deviation: the support size of a row replaces S in the theoretical constant; a known row has radius 0.
 """
 
@@ -26,27 +26,28 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, number, shown, wrong
+from bqrl.checks import bad_value, choice, number, one_line
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Margin
-from bqrl.learners.protocol import Episode, Learner, Task, put_under, stored_array, taken_from
+from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, stored_array, strip_prefix
 from bqrl.learners.replan import Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.policy import MarkovPolicy, Policy, file_arrays
-from bqrl.mdp.policy_arrays import policy_from_arrays
 from bqrl.planners.confidence import candidate_kernels, constant_buffer, log_buffer, log_term, power_buffer, radius
 from bqrl.planners.frontier import plan_frontier
 from bqrl.planners.greedy import greedy_policies, optimistic_greedy
 from bqrl.planners.plan import LEVEL_SLACK
 from bqrl.planners.target import guarantee_curve
+from bqrl.policies.files import policy_from_arrays
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.protocol import Policy
 
 WINDOWS = ("lower", "centred")
-CLEAR = 2.0  # both margins must exceed this many standard errors before the adaptive buffer narrows
+CLEAR = 2.0  # the adaptive buffer narrows when both margins exceed this number of standard errors
 MULTIPLIERS = ("visits", "theory")
-SMALL = 0.008  # multiplier of the radius of rows visited often; chosen on asset selling
-ENOUGH = 100  # transitions per unknown probability, which estimate it with a standard error of at most 0.05
-RANDOM_CANDIDATES = 4  # beside the empirical kernel and the directed one: the paper's six
+SMALL = 0.008  # multiplier of the radius of frequently visited rows; chosen on asset selling
+ENOUGH = 100  # transitions per unknown probability; its standard error is then at most 0.05
+RANDOM_CANDIDATES = 4  # with the empirical kernel and the directed one, the six of the paper
 
 
 class UCBBQRL(Learner):
@@ -67,12 +68,12 @@ class UCBBQRL(Learner):
         b_t = 4 sqrt(tau (1 - tau) / (t + 1)), cut at 0 and 1.
     buffer
         beta_t of the lower window: "log" (tau / log(e + t), as in the paper), "adaptive", "point" (no buffer), "power:0.5", a
-        constant, or a function of the episode. A buffer that falls below 1e-9, the smallest that planners accept, stays there.
+        constant, or a function of the episode. Buffers below 1e-9, the smallest that planners accept, are replaced by 1e-9.
     stationary
-        Pool the counts of all stages; by default if the problem stores one kernel for all stages.
+        Whether to pool the counts of all stages; by default if the problem stores one kernel for all stages.
     replan_factor
-        Above 1, plan only after the count of some row has grown by this factor since the last plan: 2 saves most of the
-        planning and costs regret in early episodes.
+        If above 1, plan only when the count of some row has grown by this factor since the last plan. The factor 2 saves most
+        of the planning time and costs regret in early episodes.
     """
 
     name = "ucb-bqrl"
@@ -99,13 +100,13 @@ class UCBBQRL(Learner):
         if c_conf is None:
             c_conf = "visits" if planner == "target" and self._explorable() else SMALL
         if isinstance(c_conf, str) and c_conf not in MULTIPLIERS:
-            raise wrong("c_conf", c_conf, "be 'visits', 'theory' or a number")
+            raise bad_value("c_conf", c_conf, "be 'visits', 'theory' or a number")
         self.c_conf = c_conf if isinstance(c_conf, str) else number(c_conf, "c_conf", 0.0)
         self.model = model if self.counts.M == 1 and model.stationary else model.staged()
         self.schedule, self.adaptive = read_buffer(buffer, task.tau)
         self.t = 0
         self.level, self.beta = task.tau, task.tau
-        self.margin = task.tau  # to which the adaptive buffer may narrow, as last estimated
+        self.margin = task.tau  # last estimate of the margin, to which the adaptive buffer may narrow
         self._policy: Policy | None = None
         self._planned_visits = np.zeros_like(self.counts.visits)
         self._notes: dict[str, float] = {}
@@ -119,7 +120,7 @@ class UCBBQRL(Learner):
             self.level, self.beta = centred_window(self.task.tau, self.t)
         else:
             self.beta = self._next_beta()
-        if self._policy is None or self._grown():
+        if self._policy is None or self._must_replan():
             self._policy, self._notes = _PLANNERS[self.planner](self, self.half_radius())
             self._planned_visits = self.counts.visits.copy()
         return self._policy
@@ -130,11 +131,11 @@ class UCBBQRL(Learner):
         self.t += 1
 
     def notes(self) -> dict[str, float]:
-        """Return beta_t, the optimistic value, and the planner's own notes: its proven bound and gap, or the best candidate."""
+        """Return beta_t, the optimistic value, and notes of the planner: its proven bound and gap, or the best candidate."""
         return {"beta": self.beta} | self._notes
 
     def state(self) -> dict[str, Any]:
-        """Return the counts, the buffer, and where the last search ended."""
+        """Return the counts, the buffer, and the width at which the last search ended."""
         found = self.counts.state() | {
             "t": self.t,
             "beta": self.beta,
@@ -143,7 +144,7 @@ class UCBBQRL(Learner):
             "width": np.nan if self._replanner is None or self._replanner.width is None else self._replanner.width,
         }
         if self._policy is not None and self.replan_factor > 1.0:
-            found |= put_under("policy_", file_arrays(self._policy)) | put_under("planned_", self._notes)
+            found |= add_prefix("policy_", self._policy.file_arrays()) | add_prefix("planned_", self._notes)
         return found
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -157,10 +158,10 @@ class UCBBQRL(Learner):
         self._planned_visits = stored_array(state, "planned_visits", self._planned_visits)
         if self._replanner is not None:
             self._replanner.width = None if np.isnan(state["width"]) else float(state["width"])
-        inner = taken_from("policy_", state)
+        inner = strip_prefix("policy_", state)
         if inner:
             self._policy = policy_from_arrays(inner)
-            self._notes = {name: float(v) for name, v in taken_from("planned_", state).items() if v.ndim == 0}
+            self._notes = {name: float(v) for name, v in strip_prefix("planned_", state).items() if v.ndim == 0}
 
     def _explorable(self) -> bool:
         """Return whether the run is long enough to explore all rows: always if the counts of all stages are pooled."""
@@ -171,12 +172,14 @@ class UCBBQRL(Learner):
         unknown = counts.units(counts.available & ~counts.known & met).sizes - 1
         return bool(task.episodes * task.H >= ENOUGH * unknown.sum())
 
-    def _grown(self) -> bool:
+    def _must_replan(self) -> bool:
+        """Return whether the count of some row has grown by `replan_factor` since the last plan."""
         if self.replan_factor == 1.0:
             return True
         return bool(np.any(self.counts.visits > self.replan_factor * np.maximum(self._planned_visits, 1) - 1e-9))
 
     def _next_beta(self) -> float:
+        """Return the buffer of the next episode; ArgumentError if the schedule is invalid there."""
         wanted, tau = number(self.schedule(self.t), f"the buffer of episode {self.t}"), self.task.tau
         if wanted == 0.0 and (self.t == 0 or self.beta == 0.0):
             return 0.0
@@ -191,15 +194,15 @@ class UCBBQRL(Learner):
                 name="buffer", value=wanted,
             )  # fmt: skip
         if self.adaptive and self.t > 0:
-            wanted = min(wanted, self.beta, self._adapted())
+            wanted = min(wanted, self.beta, self._adapted_margin())
         return min(max(wanted, LEVEL_SLACK), tau)
 
-    def _adapted(self) -> float:
+    def _adapted_margin(self) -> float:
         """Return the estimated margin tau - W_0(x*) once the counts support it; before that tau, which has no effect.
 
         A shortfall near tau that is estimated from t episodes has a standard error of about sqrt(tau (1 - tau) / t). The
-        shortfalls of the best target and of the next one must both differ from tau by more: a narrow buffer on an uncertain
-        target may insist on what is out of reach, which costs more than aiming one return lower.
+        shortfalls of the best target and of the next one must both differ from tau by more than CLEAR standard errors. With
+        a narrow buffer, an uncertain target may be out of reach, which costs more than a target one return lower.
         """
         tau, looks = self.task.tau, self.t & (self.t - 1) == 0 or self.t % 50 == 0
         if looks:
@@ -218,12 +221,12 @@ class UCBBQRL(Learner):
         return found
 
     def half_radius(self) -> FloatArray:
-        """Half the l1 radius of every row, shape (H, S*A); 0 where the row is known."""
+        """Return half the l1 radius of every row, shape (H, S*A); 0 if the row is known."""
         visits = self.counts.visits.reshape(self.counts.M, -1)
         if self.c_conf == "theory":
             sizes = self.counts.support_size.reshape(self.counts.M, -1)
             task = self.task
-            # Pooled counts reach T * H, but for S * A rows instead of S * A * H: the same union, the same constant.
+            # Pooled counts reach T * H, with S * A rows instead of S * A * H: the union bound and the constant are the same.
             eps = radius(visits, task.S, task.A, task.episodes, task.H, task.delta, np.maximum(sizes, 1))
             eps = np.where(visits == 0, 2.0, eps)  # the whole simplex before the first visit (Algorithm 1)
         else:
@@ -236,14 +239,14 @@ class UCBBQRL(Learner):
         return half if half.shape[0] == self.task.H else np.repeat(half, self.task.H, axis=0)
 
 
-Planned = tuple[Policy, dict[str, float]]  # a policy, and notes on it
+Planned = tuple[Policy, dict[str, float]]  # a policy and its notes
 
 
-def _target(learner: UCBBQRL, half: FloatArray) -> Planned:
-    """Optimism over the whole ball, acting on the remaining need.
+def _plan_target(learner: UCBBQRL, half: FloatArray) -> Planned:
+    """Return the target policy that is optimistic over the whole ball.
 
-    The empirical kernel lies in the ball, so some kernel of the ball attains `nominal`, the value of the policy under the
-    empirical kernel; the bound minus `nominal` is the planner's gap.
+    `nominal` is the value of the policy under the empirical kernel, which lies in the ball; the bound minus `nominal` is the
+    gap of the planner.
     """
     replanner, kernel, ball = learner._replanner, learner.counts.probability, half if half.any() else None
     assert replanner is not None
@@ -256,23 +259,23 @@ def _target(learner: UCBBQRL, half: FloatArray) -> Planned:
     return found.policy, notes | {"sweeps": found.sweeps}
 
 
-def _candidates(learner: UCBBQRL, half: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _candidate_inputs(learner: UCBBQRL, half: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return half the radius of every row of the model, and the uniforms of the random candidates."""
     rows = learner.model.row_start.size - 1
     return (half if half.size == rows else half[:1]).reshape(-1), learner.rng.random((RANDOM_CANDIDATES, rows, 2))
 
 
-def _greedy(learner: UCBBQRL, half: FloatArray) -> Planned:
-    """The experiment of the paper: Algorithm 3 over the empirical kernel, a directed one and four random ones."""
-    rows, uniforms = _candidates(learner, half)
+def _plan_greedy(learner: UCBBQRL, half: FloatArray) -> Planned:
+    """Return the policy of Algorithm 3 over the empirical, a directed and four random kernels, as in the paper."""
+    rows, uniforms = _candidate_inputs(learner, half)
     kernel, level, beta = learner.counts.probability, learner.level, learner.beta
     found = optimistic_greedy(learner.model, kernel, rows, level, beta, uniforms)
     return MarkovPolicy(found.actions), {"optimistic": found.value, "candidate": float(found.kernel)}
 
 
-def _frontier(learner: UCBBQRL, half: FloatArray) -> Planned:
-    """EVI-BQ (Algorithm 2) over the same candidates, its labels followed during the episode; for tiny problems."""
-    rows, uniforms = _candidates(learner, half)
+def _plan_frontier(learner: UCBBQRL, half: FloatArray) -> Planned:
+    """Return the label policy of EVI-BQ (Algorithm 2) over the same candidate kernels; for tiny problems."""
+    rows, uniforms = _candidate_inputs(learner, half)
     model, kernel, level, beta = learner.model, learner.counts.probability, learner.level, learner.beta
     retained = greedy_policies(model, kernel[None], level, beta).retained[0]
     plan = plan_frontier(model, level, beta, kernels=candidate_kernels(model, kernel, rows, retained, uniforms))
@@ -281,9 +284,9 @@ def _frontier(learner: UCBBQRL, half: FloatArray) -> Planned:
 
 
 _PLANNERS: dict[str, Callable[[UCBBQRL, FloatArray], Planned]] = {
-    "target": _target,
-    "greedy": _greedy,
-    "frontier": _frontier,
+    "target": _plan_target,
+    "greedy": _plan_greedy,
+    "frontier": _plan_frontier,
 }
 
 
@@ -303,6 +306,6 @@ def read_buffer(buffer: str | float | Callable[[int], float], tau: float) -> tup
         except ValueError:
             pass
     raise ArgumentError(
-        f"buffer must be 'log', 'adaptive', 'point', 'power:0.5', a number or a function of the episode, got {shown(buffer)}",
+        f"buffer must be 'log', 'adaptive', 'point', 'power:0.5', a number or a function of the episode, got {one_line(buffer)}",
         name="buffer", value=buffer,
     )  # fmt: skip

@@ -1,20 +1,20 @@
 """UCBVI (Azar, Osband, Munos 2017): backward induction on the empirical kernel with an exploration bonus.
 
     Q_h(s, a) = min{ r + P_hat V_{h+1} + scale * b_h(s, a),  ceiling_h(s, a) },   V_h(s) = max_a Q_h(s, a);
-    rows never visited have their ceiling as value, and rows that are known exactly get no bonus.
+    the value of a row that was never visited is its ceiling, and rows that are known exactly have no bonus.
 
     Hoeffding:  b = 7 w L / sqrt(N),   L = log(5 S A T H / delta)
     Bernstein:  b = sqrt(8 L Var(V) / N) + 14 w L / (3 N) + w sqrt(8 sum_s' P_hat(s') min(1, 10^4 H S^2 A L^2 / N'(s')) / N)
 
-with N the visits of the row, N'(s') those of the next state at the next stage, w the range of the row's possible values.
-Counts are pooled over the stages if the problem stores one kernel for all of them, as in the source; `stationary=False` counts
-per stage, which needs H times the data.
+where N counts the visits of the row, N'(s') the visits of the next state at the next stage, and w is the range of the possible
+values of the row. Counts are pooled over the stages if the problem stores one kernel for all of them, as in the source;
+`stationary=False` counts per stage, which needs H times the data.
 
 Deviation: the range w and the ceiling come from the known structure and rewards (the source uses H for both).
-Deviation: the bonus has a multiplier `scale`; 1 gives the constants of the source, which explore for far longer than any run
-here.
-Deviation: Q may rise again; `monotone=True` takes the minimum with the Q of the last episode as in the source, which with a
-small `scale` never corrects an estimate that was too low.
+Deviation: the bonus has a multiplier `scale`; 1 gives the constants of the source, with which exploration lasts far longer than
+any run here.
+Deviation: Q may rise again. `monotone=True` takes the minimum with the Q of the last episode, as in the source; with a small
+`scale`, an estimate that was too low is then never corrected.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import numpy as np
 
 from bqrl.checks import choice, flag, number
 from bqrl.learners.model_based import ModelBased
-from bqrl.learners.model_based_loops import Bonus, ucbvi_values
 from bqrl.learners.protocol import Task
-from bqrl.mdp.policy import MarkovPolicy
+from bqrl.loops.model_based import Bonus, ucbvi_values
+from bqrl.policies.markov import MarkovPolicy
 
 BONUSES = ("bernstein", "hoeffding")
 
 
 class UCBVI(ModelBased):
-    """Optimistic value iteration; it uses no randomness."""
+    """Optimistic value iteration; it draws no random numbers."""
 
     name = "ucbvi"
     tuned = "scale"
@@ -52,4 +52,4 @@ class UCBVI(ModelBased):
         """Return the greedy policy of the optimistic values."""
         known = tuple(self.arrays), self.counts.visits, self.floor, self.ceiling
         ucbvi_values(*known, self._bonus, self.Q, self.V, self.actions)
-        return self._planned()
+        return self._current_policy()

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
+from bqrl.checks import one_line
 from bqrl.errors import FileFormatError
 from bqrl.logs.balls import Balls
-from bqrl.mdp.arrays import FloatArray, IntArray, damaged, require
+from bqrl.mdp.arrays import FloatArray, IntArray, damage_error, require
 from bqrl.mdp.files.npz import OPTIONAL, STORED, model_arrays, read_stored
 from bqrl.mdp.model import MDP
 
@@ -37,8 +37,8 @@ class StoredEstimate:
     added: tuple[int, ...]
 
 
-def stored(estimate: StoredEstimate) -> dict[str, Any]:
-    """The estimate as arrays; refits and noise are not stored."""
+def estimate_arrays(estimate: StoredEstimate) -> dict[str, Any]:
+    """Return the estimate as arrays; refits and noise are not stored."""
     model, balls = model_arrays(estimate.mdp), estimate.balls
     found = {
         "bqrl_estimate": np.array(FORMAT), **{name: model[name] for name in STORED}, "visits": balls.visits,
@@ -54,17 +54,17 @@ def stored(estimate: StoredEstimate) -> dict[str, Any]:
 
 
 def fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the estimate that `arrays` describes; FileFormatError if they are damaged."""
+    """Return the fields of the estimate that `arrays` describes; raise FileFormatError if they are damaged."""
     try:
-        return _checked(arrays)
+        return _read_fields(arrays)
     except (KeyError, IndexError, TypeError, OverflowError, AttributeError) as fault:
-        raise damaged("a saved estimate", fault) from None
+        raise damage_error("a saved estimate", fault) from None
 
 
-def _checked(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields; the model is checked like any other, and every array must have the shape that the model requires."""
+def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields; the model is checked like any other, and every array must have the shape that the model requires."""
     if arrays["bqrl_estimate"].shape != () or int(arrays["bqrl_estimate"]) != FORMAT:
-        message = f"expected an estimate of format {FORMAT}, got {shown(arrays['bqrl_estimate'])}; save it again"
+        message = f"expected an estimate of format {FORMAT}, got {one_line(arrays['bqrl_estimate'])}; save it again"
         raise FileFormatError(message, column="bqrl_estimate")
     mdp = MDP.from_table(**read_stored({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays}))
     kinds_of = {"visits": "iu", "outcomes": "iu", "seen": "iu", "tries": "iu", "most": "fiu", "exact": "b"}

@@ -74,7 +74,7 @@ class Balls:
     delta: float
 
     def radii(self, more: int = 1) -> FloatArray:
-        """l1 radii of the rows, shape (K, S, A), after `more` times as many episodes with the same frequencies."""
+        """Return the l1 radii of the rows, shape (K, S, A), with `more` times as many episodes of the same frequencies."""
         n, d = np.maximum(self.visits, 1) * float(more), np.maximum(self.outcomes, 1).astype(np.float64)
         if self.free:
             union = 2.0 * RATES.size * self.rows * (self.rows + 1.0) / self.delta
@@ -86,7 +86,7 @@ class Balls:
         return np.where(self.known, 0.0, np.where(self.visits > 0, np.minimum(width, 2.0), 2.0))
 
     def missing(self, more: int = 1) -> FloatArray | None:
-        """Bound on the mass of unseen outcomes, shape (K, S, A); 0 where the radius is smaller, None if the support is known.
+        """Return the bounds on unseen mass, shape (K, S, A); 0 where the radius is smaller, None if the support is known.
 
         Where it is 0, "unseen" is an outcome of the ball like any other.
         """
@@ -100,7 +100,7 @@ class Balls:
 
 
 def set_level(k: FloatArray, seen: IntArray) -> FloatArray:
-    """log(1 / w(g)) for the sets of at most `seen` of k outcomes, k >= 2; see above.
+    """Return log(1 / w(g)) for the sets of at most `seen` of k outcomes, k >= 2; see above.
 
     >>> np.exp(set_level(np.array([2.0, 4.0, 30.0]), np.array([1, 4, 1]))).round(2).tolist()
     [2.0, 15.75, 1740.0]
@@ -112,7 +112,7 @@ def set_level(k: FloatArray, seen: IntArray) -> FloatArray:
 
 
 def largest_error(bound: FloatArray, most: FloatArray) -> FloatArray:
-    """Bound on p_hat(G) - p(G) over all sets G of outcomes of a row, given bound = L / n.
+    """Return a bound on p_hat(G) - p(G) over all sets G of outcomes of a row, given bound = L / n.
 
     `most` is the largest frequency of one outcome. If it is large, no set has a frequency between 1 - most and most, where
     the error would be largest. The bound is concave in the frequency, so its slope shows where it decreases.
@@ -130,7 +130,7 @@ def largest_error(bound: FloatArray, most: FloatArray) -> FloatArray:
 
 
 def _error_at(x: FloatArray, bound: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Error bound of a set with frequency x, and its slope: p(G) >= (exp(lambda x - bound) - 1) / (exp(lambda) - 1)."""
+    """Return the error bound of a set with frequency x and its slope; p(G) >= (exp(lambda x - bound) - 1) / (exp(lambda) - 1)."""
     error, slope = x.astype(np.float64), np.ones(x.shape)
     for rate in RATES:
         lower = np.expm1(rate * x - bound) / np.expm1(rate)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, short, whole, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, exact_text, number, whole
 from bqrl.errors import SizeError
-from bqrl.kernels.tolerance import SUM_TOL
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
-from bqrl.logs.read import near, speller
+from bqrl.logs.read import near_labels, speller
+from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP
@@ -31,8 +31,8 @@ class Empirical:
     balls: Balls
     tries: IntArray  # (K, S, A)  steps of the log that count towards each row
     uncounted: IntArray  # (K, S)  steps of the log that count towards no row
-    floor: float  # the lowest possible return; -inf if a miss is modelled by a return below all others
-    lowest: float  # the lowest return that is not a miss
+    floor: float  # the lowest possible return; -inf if unseen outcomes are modelled by a return below all others
+    lowest: float  # the lowest of the other returns
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -49,8 +49,8 @@ class Declared:
 
 
 def empirical(log: Episodes, declared: Declared, *, delta: float, discount: float) -> Empirical:
-    """The empirical model of a log whose kernel is not known beforehand."""
-    listed = _Listed(log, declared)
+    """Return the empirical model of a log whose kernel is not known beforehand."""
+    listed = _OutcomeList(log, declared)
     listed.add_known()
     if declared.support is None:
         listed.add_seen()
@@ -59,8 +59,8 @@ def empirical(log: Episodes, declared: Declared, *, delta: float, discount: floa
     return listed.finish(declared.start, discount, delta, free=declared.support is None)
 
 
-class _Listed:
-    """Outcomes of an empirical model, collected row by row."""
+class _OutcomeList:
+    """The outcomes of an empirical model, collected row by row."""
 
     def __init__(self, log: Episodes, declared: Declared) -> None:
         self.log, self.range, self.by_row = log, declared.reward_range, declared.reward_by == "state-action"
@@ -69,7 +69,7 @@ class _Listed:
         self.known_rows = list(_tuples(declared.known, "known", (5, 6)))
         every = isinstance(declared.support, str)  # all states of the log
         self.possible_rows = None if every else list(_tuples(declared.support, "support", (3, 4)))
-        self._spelled = speller(log.states), speller(log.actions)
+        self._spell = speller(log.states), speller(log.actions)
         self.states, self.actions = self._labels(declared.start)
         self.S, self.A = len(self.states) + 2, len(self.actions)
         self.end, self.unseen = self.S - 2, self.S - 1
@@ -83,7 +83,7 @@ class _Listed:
         k = 0 if self.pooled else log.stage
         self.row_of_step = row = (k * self.S + log.state) * self.A + log.action
         self.uncounted = np.bincount(row[~self.counts] // self.A, minlength=self.K * self.S)
-        self.after = np.where(final & (not self.pooled), UNKNOWN, successor)  # what a step says about its successor
+        self.after = np.where(final & (not self.pooled), UNKNOWN, successor)  # the successor that a step shows
         self._check_range()
         if self.by_row:
             self._check_row_rewards(row)
@@ -101,20 +101,21 @@ class _Listed:
         self.known = np.zeros(self.visits.size, bool)
 
     def _labels(self, start: Any) -> tuple[list[str], list[str]]:
-        """States and actions of the log, then those that only the declarations name."""
+        """Return the states and actions of the log, followed by those that only the declarations name."""
         listed = [item[-5:-2] for _, item in self.known_rows] + [item[:3] for _, item in self.possible_rows or ()]
-        states = [self._spelled[0](label_text(label)) for s, _, s_next in listed for label in (s, s_next)]
-        states += [self._spelled[0](label_text(label)) for label in (start if isinstance(start, dict) else ())]
-        actions = [self._spelled[1](label_text(a)) for _, a, _ in listed]
+        states = [self._spell[0](label_text(label)) for s, _, s_next in listed for label in (s, s_next)]
+        states += [self._spell[0](label_text(label)) for label in (start if isinstance(start, dict) else ())]
+        actions = [self._spell[1](label_text(a)) for _, a, _ in listed]
         added = [text for text in states if text not in ("", END)], [text for text in actions if text]
         return list(dict.fromkeys((*self.log.states, *added[0]))), list(dict.fromkeys((*self.log.actions, *added[1])))
 
     def _successors(self, final: BoolArray, support: Any) -> IntArray:
-        """Successor of every step, UNKNOWN where the step does not count.
+        """Return the successor of every step, UNKNOWN if the step does not count.
 
-        A mark of the end at the last stage may mean the horizon, which is not an outcome. With pooled stages a column of
-        marks thus excludes the last stage, whatever it says there: a choice that depends on outcomes would be biased. Where
-        the listed transitions cannot end, the mark means the horizon, and the next state counts.
+        An end mark at the last stage may only mean that the horizon was reached, which is not an outcome. If stages are
+        pooled and the log has end marks, no step of the last stage counts, marked or not: a choice that depends on outcomes
+        would be biased. If the listed transitions of a row do not include an end, the mark means the horizon, and the next
+        state counts.
         """
         log, successor = self.log, self.log.next_state.copy()
         successor[successor == ENDED] = self.end
@@ -125,7 +126,7 @@ class _Listed:
             successor[final] = self.end  # what follows the last stage does not matter
         elif np.any(successor[final] == UNKNOWN):
             rule = "be given with next_state at the last stage or with reward_by"
-            raise wrong("support", support, rule, "a log without them", remedy="add the column")
+            raise bad_value("support", support, rule, "a log without them", remedy="add the column")
         elif self.possible_rows and marked.size:  # which have a next_state
             ends = {row for row, outcomes in self._possible().items() if any(s == self.end for s, _ in outcomes)}
             named = log.columns.codes["next_state"].code[log.row]
@@ -142,31 +143,33 @@ class _Listed:
             raise SizeError(f"{rule}, got {rows}; {remedy}", needed=rows, limit=limit, name="horizon")
 
     def _check_row_rewards(self, row: IntArray) -> None:
-        """Raise FileFormatError if two steps of one row have different rewards, also if they do not count."""
+        """Raise FileFormatError if two steps of one row have different rewards, whether they count or not."""
         reward = self.log.reward
         order = np.lexsort((reward, row))
         differ = np.flatnonzero((np.diff(row[order]) == 0) & (np.diff(reward[order]) != 0))
         if differ.size:
             i, other = order[differ[0] + 1], reward[order[differ[0]]]
-            rule = f"expected the reward {short(other)} as elsewhere for this state and action"
-            raise self.log.error(i, f"{rule}, got {short(reward[i])}; drop reward_by", "reward", "reward_by")
+            rule = f"expected the reward {exact_text(other)} as elsewhere for this state and action"
+            raise self.log.error(i, f"{rule}, got {exact_text(reward[i])}; drop reward_by", "reward", "reward_by")
 
     def _check_range(self) -> None:
-        """Raise FileFormatError if a reward lies outside the stated range, also if its step does not count."""
+        """Raise FileFormatError if a reward lies outside the stated range, whether its step counts or not."""
         if self.range is not None:
             low, high = self.range
             outside = np.flatnonzero((self.log.reward < low) | (self.log.reward > high))
             if outside.size:
                 i = outside[0]
-                rule = f"expected a reward from {short(low)} to {short(high)}, as reward_range says"
-                raise self.log.error(i, f"{rule}, got {short(self.log.reward[i])}; widen it", "reward", "reward_range")
+                rule = f"expected a reward from {exact_text(low)} to {exact_text(high)}, as reward_range says"
+                raise self.log.error(
+                    i, f"{rule}, got {exact_text(self.log.reward[i])}; widen it", "reward", "reward_range"
+                )
 
     @property
     def floor(self) -> float:
-        """The lowest pay of one stage after an unseen outcome: the lower end of the range, at most 0 as episodes may end."""
+        """The lowest reward per stage after an unseen outcome: the lower end of the range, or 0 if lower, as episodes may end."""
         if self.range is None:
             largest = max(float(np.abs(r).max(initial=0.0)) for r in (self.reward, *(part[5] for part in self.parts)))
-            return -(2.0 * self.H + 1.0) * (largest or 1.0)  # a miss: below every other return
+            return -(2.0 * self.H + 1.0) * (largest or 1.0)  # makes the return lower than every other
         return min(self.range[0], 0.0)
 
     def _row(self, k: int, s: int, a: int) -> int:
@@ -187,7 +190,7 @@ class _Listed:
             if abs(total - 1.0) > SUM_TOL:
                 s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
                 got = f"{total:.12g} in state {s!r}, action {a!r}"
-                raise wrong("known", total, "list probabilities that sum to 1", got)
+                raise bad_value("known", total, "list probabilities that sum to 1", got)
             for s_next, p, r in outcomes:
                 self._add(row, s_next, p, r)
             self.known[row], self.outcomes[row] = True, len(outcomes)
@@ -198,7 +201,7 @@ class _Listed:
             for after in (s_next, UNKNOWN)
             if p > 0
         }
-        for i in np.flatnonzero(self.known[self.row_of_step]).tolist():  # also steps that do not count
+        for i in np.flatnonzero(self.known[self.row_of_step]).tolist():  # including steps that do not count
             if (self.row_of_step[i], self.after[i], self.log.reward[i]) not in possible:
                 fault = "expected an outcome that known lists, got another; correct known or the log"
                 raise self.log.error(i, fault, "reward" if self.after[i] == UNKNOWN else "next_state")
@@ -208,7 +211,7 @@ class _Listed:
         if self.range is None and not self.by_row:
             rule = "be given, because unseen outcomes are assumed to pay its lower end"
             remedy = "give it, or declare support or reward_by"
-            raise wrong("reward_range", None, rule, remedy=remedy)
+            raise bad_value("reward_range", None, rule, remedy=remedy)
         use = ~self.known[self.row]
         row, successor, reward, n = self.row[use], self.successor[use], self.reward[use], self.n[use]
         self._append(row, successor, n / self.visits[row], reward)
@@ -224,7 +227,7 @@ class _Listed:
     def add_supported(self) -> None:
         """Add the possible outcomes of the rows that the log shows."""
         possible = self._possible()
-        shown_of: dict[int, dict[tuple[int, float], int]] = {}  # outcomes and their counts by row
+        shown_of: dict[int, dict[tuple[int, float], int]] = {}  # by row: the place of each outcome
         for i, (row, s_next, r) in enumerate(
             zip(self.row.tolist(), self.successor.tolist(), self.reward.tolist(), strict=True)
         ):
@@ -242,8 +245,8 @@ class _Listed:
                     raise self.log.error(self.first[i], problem, "next_state")
                 if fits[0][1] is None and len(same) > 1:
                     problem = (
-                        f"expected one reward per transition, got {short(same[0])} and {short(same[1])}; list them in support as "
-                        "(state, action, next_state, reward)"
+                        f"expected one reward per transition, got {exact_text(same[0])} and {exact_text(same[1])}; "
+                        "list them in support as (state, action, next_state, reward)"
                     )
                     raise self.log.error(self.first[i], problem, "reward")
             by_state = {s_next: r for s_next, r in shown_here}
@@ -260,7 +263,7 @@ class _Listed:
             self.known[row] = len(outcomes) == 1
 
     def _possible(self) -> dict[tuple[int, int], Any]:
-        """Possible outcomes (next state, reward or None) of every (state, action)."""
+        """Return the possible outcomes (next state, reward or None) of every (state, action)."""
         if self.possible_rows is None:
             ends = bool(np.any(self.log.next_state == ENDED))
             every = tuple((s, None) for s in range(len(self.states) + ends))  # "(end)" follows the states
@@ -273,7 +276,7 @@ class _Listed:
             here = found.setdefault(row, {})
             if any(other == after and (pay is None) != (paid is None) for other, pay in here):
                 remedy = f"give {name} in the form of the others"
-                raise wrong("support", item, "list a transition with rewards or without", "both", remedy=remedy)
+                raise bad_value("support", item, "list a transition with rewards or without", "both", remedy=remedy)
             here[after, paid] = None
         return {row: tuple(outcomes) for row, outcomes in found.items()}
 
@@ -282,7 +285,7 @@ class _Listed:
             s, a = self.states[row // self.A % self.S], self.actions[row % self.A]
             rule = f"be given, because a supported transition of state {s!r}, action {a!r} was never seen"
             remedy = "give it, list rewards in support, or declare reward_by"
-            raise wrong("reward_range", None, rule, remedy=remedy)
+            raise bad_value("reward_range", None, rule, remedy=remedy)
         return self.range[0]
 
     def _add(self, row: int, s_next: int, p: float, r: float) -> None:
@@ -293,7 +296,7 @@ class _Listed:
         self.parts.append((k, s, a, s_next, p, r))
 
     def finish(self, start: Any, discount: float, delta: float, *, free: bool) -> Empirical:
-        """The model, with absorbing states and the worst outcome where nothing is known."""
+        """Return the model, with absorbing states, and with the worst outcome where nothing is known."""
         miss = self.floor / discount ** (self.H - 1) if self.range is None else self.floor
         listed = np.zeros((self.K, self.S), bool)
         for k, s, *_ in self.parts:
@@ -302,7 +305,7 @@ class _Listed:
         for s in (*absorbing.tolist(), self.end):
             self._fill(np.flatnonzero(~listed[:, s]), s, s, 0.0)
             listed[:, s] = True
-        lost = self.end if self.range is None else self.unseen  # without a range one miss suffices
+        lost = self.end if self.range is None else self.unseen  # without a range, one lowest reward suffices
         for s in np.flatnonzero(~listed.all(axis=0)).tolist():
             self._fill(np.flatnonzero(~listed[:, s]), s, lost, miss)
         k, s, a, s_next, p, r = (np.concatenate([np.asarray(part[i]) for part in self.parts]) for i in range(6))
@@ -333,32 +336,34 @@ class _Listed:
         )  # fmt: skip
 
     def _fill(self, ks: IntArray, s: int, s_next: int, r: float) -> None:
-        """Action 0 of state `s` with a single outcome at the stored stages `ks`."""
+        """Give action 0 of state `s` a single outcome at the stored stages `ks`."""
         row = (ks * self.S + s) * self.A
         self._append(row, np.full(ks.size, s_next), np.ones(ks.size), np.full(ks.size, r))
 
     def _state(self, label: Any, name: str) -> int:
-        text = self._spelled[0](label_text(label))
+        text = self._spell[0](label_text(label))
         return self.end if text == END and END not in self.states else _place(text, self.states, name, "states")
 
     def _action(self, label: Any, name: str) -> int:
-        return _place(self._spelled[1](label_text(label)), self.actions, name, "actions")
+        return _place(self._spell[1](label_text(label)), self.actions, name, "actions")
 
     def _stage(self, given: Any, name: str) -> int:
         if self.pooled:
-            raise wrong("known", given, "not name stages if stationary=True", f"stage {given!r}", remedy="drop them")
+            raise bad_value(
+                "known", given, "not name stages if stationary=True", f"stage {given!r}", remedy="drop them"
+            )
         return whole(given, f"{name}[0]", 0, self.H - 1)
 
 
 def _place(text: str, labels: list[str], name: str, what: str) -> int:
-    """Index of a label of the log; raise ArgumentError if it is not there."""
+    """Return the index of a label of the log; raise ArgumentError if it is not there."""
     if text not in labels:
-        raise wrong(name, text, f"name {what} of the log", f"{text!r}{near(text, labels)}")
+        raise bad_value(name, text, f"name {what} of the log", f"{text!r}{near_labels(text, labels)}")
     return labels.index(text)
 
 
 def _free_names(taken: list[str]) -> list[str]:
-    """Names of the two added states, chosen so that no state of the log has them."""
+    """Return names for the two added states that no state of the log has."""
     names = []
     for name in (END, UNSEEN):
         while name in taken:
@@ -368,19 +373,19 @@ def _free_names(taken: list[str]) -> list[str]:
 
 
 def _tuples(given: Any, name: str, sizes: tuple[int, ...]) -> Iterable[tuple[str, tuple[Any, ...]]]:
-    """The items of a list of tuples, each with its name for messages; None has none."""
+    """Yield the items of a list of tuples, each with its name for messages; nothing for None."""
     if given is None:
         return
     if isinstance(given, (str, dict)) or not isinstance(given, Iterable):
-        raise wrong_type(name, given, "be a list of tuples")
+        raise bad_type(name, given, "be a list of tuples")
     for i, item in enumerate(given):
         if not isinstance(item, (tuple, list)) or len(item) not in sizes:
-            raise wrong_type(name, item, f"hold tuples of {sizes[0]} or {sizes[1]} entries")
+            raise bad_type(name, item, f"hold tuples of {sizes[0]} or {sizes[1]} entries")
         yield f"{name}[{i}]", tuple(item)
 
 
-def _first_law(listed: _Listed, start: Any) -> FloatArray:
-    """Law of the first state: as given, or as observed."""
+def _first_law(listed: _OutcomeList, start: Any) -> FloatArray:
+    """Return the law of the first state, as given or as observed."""
     mu = np.zeros(listed.S)
     if start is None:
         first = listed.log.first_states
@@ -388,5 +393,5 @@ def _first_law(listed: _Listed, start: Any) -> FloatArray:
     for label, p in start.items() if isinstance(start, dict) else [(start, 1.0)]:
         mu[listed._state(label, "start")] = number(p, f"start[{label!r}]", 0.0)
     if abs(mu.sum() - 1.0) > SUM_TOL:
-        raise wrong("start", start, "be a state or {state: probability} that sums to 1")
+        raise bad_value("start", start, "be a state or {state: probability} that sums to 1")
     return mu

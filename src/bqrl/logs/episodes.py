@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bqrl.checks import choice, nearest, shown, wrong
+from bqrl.checks import bad_value, choice, nearest, one_line
 from bqrl.errors import FileFormatError
-from bqrl.logs.read import Columns
+from bqrl.logs.read import LogColumns
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.columns import Codes
 from bqrl.mdp.validation import check_horizon
@@ -28,10 +28,10 @@ NO_END_WORDS = {"", "0", "false", "no", "none"}
 class Episodes:
     """The steps of a log in order, one entry per step."""
 
-    columns: Columns
+    columns: LogColumns
     H: int
     T: int
-    row: IntArray  # place in the log, for messages
+    row: IntArray  # row of the log, for messages
     episode: IntArray  # 0 .. T - 1
     stage: IntArray  # 0 .. H - 1
     state: IntArray
@@ -46,7 +46,7 @@ class Episodes:
     absorbing: BoolArray  # by state: complete episodes end there
 
     def error(self, i: int, message: str, role: str | None = None, name: str | None = None) -> FileFormatError:
-        """A FileFormatError about step `i`; `name` is the argument that would correct it."""
+        """Return a FileFormatError about step `i`; `name` is the argument that would correct it."""
         return self.columns.error(int(self.row[i]), message, role, name)
 
     @property
@@ -57,7 +57,7 @@ class Episodes:
 
     @property
     def partly_recorded(self) -> bool:
-        """Whether the column next_state, without a column of ends, shows the successors of some steps of the last stage only."""
+        """Whether, without a column of ends, next_state shows the successors of some but not all steps of the last stage."""
         codes = self.columns.codes
         if "next_state" not in codes or "end" in codes:
             return False
@@ -70,12 +70,12 @@ class Episodes:
         return self.state[np.r_[0, np.flatnonzero(self.last)[:-1] + 1]]
 
     def returns(self, discount: float) -> FloatArray:
-        """Return of every episode that was not cut off."""
+        """Compute the return of every episode that was not cut off."""
         totals = np.bincount(self.episode, self.reward * discount**self.stage, minlength=self.T)
         return np.asarray(totals[~self.truncated], np.float64)
 
 
-def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> Episodes:
+def order_episodes(columns: LogColumns, horizon: int | None, ends: str | None) -> Episodes:
     """Check the steps of a log and put them in order."""
     if ends is not None:
         choice(ends, "ends", ("terminal", "truncated"))
@@ -109,7 +109,7 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     state = codes["state"].code[order]
     truncated, ended = _ends(columns, ends, order, last, lengths, H)
     next_state = _successors(columns, order, state, last)
-    absorbing = _absorbing(columns, order, state, next_state, last, ended, "end" in codes)
+    absorbing = _absorbing_states(columns, order, state, next_state, last, ended, "end" in codes)
     over = last & np.repeat(ended, lengths)
     next_state[over & (("end" in codes) | (next_state == UNKNOWN)) & ((stage < H - 1) | (next_state >= 0))] = ENDED
     final = stage == H - 1
@@ -124,20 +124,20 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     )  # fmt: skip
 
 
-def _check_together(columns: Columns) -> None:
-    """Raise FileFormatError if the rows of an episode are not together, which without stages may be two episodes."""
+def _check_together(columns: LogColumns) -> None:
+    """Raise FileFormatError if the rows of an episode are not adjacent; without stages they may be two episodes."""
     codes = columns.codes["episode"]
     begins = np.flatnonzero(np.r_[True, np.diff(codes.code) != 0])
     again = np.setdiff1d(np.arange(begins.size), np.unique(codes.code[begins], return_index=True)[1])
     if again.size:
         row = begins[again[0]]
-        got = f"episode {shown(codes.labels[codes.code[row]])} again after another one"
+        got = f"episode {one_line(codes.labels[codes.code[row]])} again after another one"
         remedy = "give each episode an id of its own, or add a column stage"
         raise columns.error(row, f"expected the rows of an episode together, got {got}; {remedy}", "episode")
 
 
-def _stage_numbers(columns: Columns) -> IntArray:
-    """The column of stages as whole numbers."""
+def _stage_numbers(columns: LogColumns) -> IntArray:
+    """Return the column of stages as whole numbers."""
     codes = columns.codes["stage"]
     numbers = np.array([_whole_number(text) for text in codes.labels] or [-1])
     found = np.where(codes.code < 0, -1, numbers[codes.code])
@@ -150,12 +150,12 @@ def _stage_numbers(columns: Columns) -> IntArray:
 
 
 def _whole_number(text: str) -> int:
-    """A text as a whole number; -1 if it is not one, or larger than any stage."""
+    """Return a text as a whole number; -1 if it is not one, or is larger than any stage."""
     return int(text) if text.isdecimal() and len(text) <= 18 else -1
 
 
-def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: BoolArray, order: IntArray) -> None:
-    """Raise FileFormatError for gaps and repeats; stages count from 0 or 1, the same in every episode."""
+def _check_stages(columns: LogColumns, given: IntArray, stage: IntArray, first: BoolArray, order: IntArray) -> None:
+    """Raise FileFormatError for gaps and repeats; stages begin at 0 or at 1 in all episodes."""
     base = int(given.min())
     differs = np.flatnonzero(given != stage + base)
     if base > 1:
@@ -173,15 +173,15 @@ def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: Boo
 
 
 def _ends(
-    columns: Columns, ends: str | None, order: IntArray, last: BoolArray, lengths: IntArray, H: int
+    columns: LogColumns, ends: str | None, order: IntArray, last: BoolArray, lengths: IntArray, H: int
 ) -> tuple[BoolArray, BoolArray]:
-    """Which episodes were cut off before the horizon, and which ended before it (or at it, if a column says so)."""
+    """Return which episodes were cut off before the horizon, and which ended before it (or at it, if a column says so)."""
     short = lengths < H
     if "end" not in columns.codes:
         cut = short & (ends == "truncated")
         return cut, short & ~cut
     if ends is not None:
-        raise wrong("ends", ends, "not be given if the log has a column for it", remedy="drop one of them")
+        raise bad_value("ends", ends, "not be given if the log has a column for it", remedy="drop one of them")
     codes = columns.codes["end"]
     kind = np.array([*(_end_kind(text) for text in codes.labels), 0])
     found = kind[codes.code][order]
@@ -199,13 +199,13 @@ def _ends(
 
 
 def _end_kind(text: str) -> int:
-    """0 no end, 1 terminal, 2 truncated, -1 for any other word."""
+    """Return 0 for no end, 1 for terminal, 2 for truncated, -1 for any other word."""
     word = text.lower()
     return 1 if word in TERMINAL_WORDS else 2 if word in TRUNCATED_WORDS else 0 if word in NO_END_WORDS else -1
 
 
-def _successors(columns: Columns, order: IntArray, state: IntArray, last: BoolArray) -> IntArray:
-    """Next state of every step, UNKNOWN where neither its column nor the following step shows it."""
+def _successors(columns: LogColumns, order: IntArray, state: IntArray, last: BoolArray) -> IntArray:
+    """Return the next state of every step, UNKNOWN if neither its column nor the following step shows it."""
     following = np.where(last, UNKNOWN, np.r_[state[1:], UNKNOWN])
     if "next_state" not in columns.codes:
         return following
@@ -213,16 +213,18 @@ def _successors(columns: Columns, order: IntArray, state: IntArray, last: BoolAr
     differs = np.flatnonzero(~last & (given >= 0) & (given != following))
     if differs.size:
         i, labels = int(differs[0]), columns.codes["state"].labels
-        problem = f"expected {shown(labels[following[i]])}, the state of the next step, got {shown(labels[given[i]])}"
+        problem = (
+            f"expected {one_line(labels[following[i]])}, the state of the next step, got {one_line(labels[given[i]])}"
+        )
         raise columns.error(order[i], f"{problem}; correct one of them", "next_state")
     return np.where(last, given, following)
 
 
-def _absorbing(
-    columns: Columns, order: IntArray, state: IntArray, next_state: IntArray, last: BoolArray, ended: BoolArray,
+def _absorbing_states(
+    columns: LogColumns, order: IntArray, state: IntArray, next_state: IntArray, last: BoolArray, ended: BoolArray,
     by_column: bool,
 ) -> BoolArray:  # fmt: skip
-    """States in which complete episodes end; FileFormatError if episodes also continue from one of them."""
+    """Return the states in which complete episodes end; raise FileFormatError if an episode continues from one of them."""
     S = len(columns.codes["state"].labels)
     found = np.zeros(S, bool)
     if by_column:

@@ -19,11 +19,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from bqrl.checks import short, whole, wrong
-from bqrl.display import Charted, counted, number, percent, runs, views
+from bqrl.checks import bad_value, exact_text, whole
+from bqrl.display import Charted, count_of, format_number, percent, runs, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
-from bqrl.logs.archive import StoredEstimate, fields, stored
+from bqrl.logs.archive import StoredEstimate, estimate_arrays, fields
 from bqrl.logs.interval import quantile_interval
 from bqrl.logs.limits import at_stage, next_target, row_reason, shares
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
@@ -31,7 +31,7 @@ from bqrl.mdp.files import write_arrays
 from bqrl.planners.plan import LEVEL_SLACK, Plan, check_levels, objective_name
 from bqrl.planners.solve import solve
 
-# Assumptions that mention stages; {} is what a stage is called.
+# Assumptions that mention stages; {} is replaced by the word for a stage.
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
 POOLED = "their law is the same in every {}"
 MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
@@ -117,9 +117,9 @@ class Estimate(StoredEstimate, Charted):
         return np.where(totals > 0, self.tries / np.maximum(totals, 1), np.nan)
 
     def start_error(self, more: int = 1) -> float:
-        """Bound on the total-variation distance of the true law of the first state from the observed frequencies.
+        """Return a bound on the total-variation distance between the true law of the first state and the observed frequencies.
 
-        It is 0 if the law is known. `more` projects it to that many times as many episodes.
+        It is 0 if the law is known. `more` multiplies the number of episodes, for projections.
         """
         if not self.start_atoms:
             return 0.0
@@ -130,7 +130,7 @@ class Estimate(StoredEstimate, Charted):
     # -- plans ---------------------------------------------------------------------------------------------------------
 
     def solve(self, tau: float, beta: float = 0.0, **options: Any) -> Plan:
-        """The robust plan: `value` is what is promised with the estimate's confidence.
+        """Return the robust plan; its `value` is what is promised with the estimate's confidence.
 
         Parameters
         ----------
@@ -154,8 +154,8 @@ class Estimate(StoredEstimate, Charted):
         """
         tau, beta = check_levels(tau, beta)
         if options or (tau, beta) not in self._memo:
-            plan = self._solved(tau, beta, *self._ball(1), self.start_error(), options)
-            said = (self.sentence(tau, beta, plan.value), *self._never_left(), *plan.notes)
+            plan = self._solve_robust(tau, beta, *self._ball(1), self.start_error(), options)
+            said = (self.sentence(tau, beta, plan.value), *self._open_state_notes(), *plan.notes)
             plan = replace(plan, notes=said)
             if options:
                 return plan
@@ -163,11 +163,11 @@ class Estimate(StoredEstimate, Charted):
         return cast(Plan, self._memo[tau, beta])
 
     def plug_in(self, tau: float, beta: float = 0.0, **options: Any) -> Plan:
-        """The plan that treats the empirical model as the true one; its value is not a promise."""
+        """Return the plan that treats the empirical model as the true one; its value is not a promise."""
         return solve(self.mdp, tau, beta, **options)
 
     def without_data(self, tau: float, beta: float = 0.0) -> float:
-        """What the declarations guarantee whatever the frequencies of the log: the promise if every radius were 2.
+        """Return what the declarations guarantee for any observed frequencies: the promise if every radius were 2.
 
         Only rows that are declared known keep their radius 0. A promise that is not higher uses no data.
 
@@ -184,23 +184,23 @@ class Estimate(StoredEstimate, Charted):
         tau, beta = check_levels(tau, beta)
         if ("without data", tau, beta) not in self._memo:
             radius = np.broadcast_to(np.where(self.balls.known, 0.0, 2.0), (self.mdp.H, self.mdp.S, self.mdp.A))
-            plan = self._solved(tau, beta, radius, None, self.start_error(), {})
+            plan = self._solve_robust(tau, beta, radius, None, self.start_error(), {})
             self._memo["without data", tau, beta] = plan.value
         return cast(float, self._memo["without data", tau, beta])
 
     def _uses_no_data(self, tau: float, beta: float, value: float) -> bool:
-        """Whether a promise is not higher than the one without data."""
+        """Return whether a promise is not higher than the one without data."""
         least = self.without_data(tau, beta)
         return value <= least + 1e-9 * max(1.0, abs(least)) if math.isfinite(least) else value == least
 
-    def _solved(
+    def _solve_robust(
         self, tau: float, beta: float, radius: FloatArray, missing: FloatArray | None, error: float,
         options: dict[str, Any],
     ) -> Plan:  # fmt: skip
-        """The robust plan for balls of these radii, unseen masses and error of the first state, without the sentence."""
+        """Return the robust plan for these radii, unseen masses and error of the first state, without the sentence."""
         if beta > 0.0 and self._has_misses:
             rule = "be given to fit for a buffered quantile, because an unseen outcome has no lowest reward otherwise"
-            raise wrong("reward_range", None, rule, "none")
+            raise bad_value("reward_range", None, rule, "none")
         level = tau - error
         if level <= (LEVEL_SLACK if beta > 0.0 else 0.0):
             plan = self.plug_in(tau, beta, **options)
@@ -221,7 +221,7 @@ class Estimate(StoredEstimate, Charted):
         )  # fmt: skip
 
     def _ball(self, more: int) -> tuple[FloatArray, FloatArray | None]:
-        """Radii and bounds on unseen mass of the rows, shape (H, S, A), after `more` times as many episodes."""
+        """Return the radii and the bounds on unseen mass of the rows, shape (H, S, A), with `more` times as many episodes."""
         shape = (self.mdp.H, self.mdp.S, self.mdp.A)
         missing = self.balls.missing(more)
         unseen = None if missing is None else np.broadcast_to(missing, shape)
@@ -233,28 +233,28 @@ class Estimate(StoredEstimate, Charted):
         return bool(self.added) and self.floor == -math.inf
 
     def _worst_return(self) -> float:
-        """The lowest return of the model."""
+        """Return the lowest return of the model."""
         paid = [float(self.mdp.stage(h).reward.min()) * self.mdp.discount**h for h in range(self.mdp.H)]
         return float(np.sum(paid))
 
     def trivial(self, value: float) -> bool:
-        """Whether a promise is useless: there is none, or it is the lowest possible return."""
+        """Return whether a promise is useless: it is -inf or the lowest possible return."""
         lowest = self.floor + 1e-9 * max(1.0, abs(self.floor)) if math.isfinite(self.floor) else -math.inf
         return value == -math.inf or value <= lowest
 
     def sentence(
         self, tau: float, beta: float, value: float, amount: Callable[[str], str] | None = None, stage: str = "stage"
     ) -> str:
-        """The promise in words, with its assumptions.
+        """Return the promise in words, with its assumptions.
 
-        `amount` adds a unit to a number, by default that of the model; `stage` is what a stage is called.
+        `amount` adds a unit to a number, by default that of the model; `stage` is the word for a stage.
         """
         if value == -math.inf:
             remedy = "; declare reward_range, which bounds unseen outcomes" if self._has_misses else ""
             if self.start_error() >= tau:
                 remedy = "; declare start, as the law of the first state is not known well enough"
-            return f"No promise is possible at level {short(tau)} with these {self.episodes} episodes{remedy}."
-        promised = number(value, direction=-1)
+            return f"No promise is possible at level {exact_text(tau)} with these {self.episodes} episodes{remedy}."
+        promised = format_number(value, direction=-1)
         least = f"{promised} {self.mdp.units or ''}".rstrip() if amount is None else amount(promised)
         if beta > 0.0:
             what = f"the {objective_name(tau, beta)} of the return is at least {least}"
@@ -270,7 +270,7 @@ class Estimate(StoredEstimate, Charted):
     # -- what limits the promise -----------------------------------------------------------------------------------------
 
     def limits(self, tau: float, top: int = 10) -> list[dict[str, Any]]:
-        """The rows whose uncertainty costs most, for the lowest target that is not promised.
+        """Return the rows whose uncertainty costs most, for the lowest target that is not promised.
 
         Parameters
         ----------
@@ -290,10 +290,10 @@ class Estimate(StoredEstimate, Charted):
         order = np.argsort(-costs, axis=None, kind="stable")[: whole(top, "top", 1)]
         rows = (tuple(map(int, np.unravel_index(q, costs.shape))) for q in order if costs.flat[q] > 0.0)
         radii = self.radii
-        return [self._described(row, radii) | {"cost": float(costs[row]), "target": target} for row in rows]
+        return [self._describe(row, radii) | {"cost": float(costs[row]), "target": target} for row in rows]
 
     def _shares(self, tau: float) -> tuple[FloatArray, FloatArray, float]:
-        """Costs of rows, probabilities of states, and the lowest target that is not promised."""
+        """Return the costs of rows, the probabilities of states, and the lowest target that is not promised."""
         if tau not in self._memo:
             radius, missing = self._ball(1)
             target = next_target(self.mdp, radius, tau - self.start_error(), missing)
@@ -301,14 +301,14 @@ class Estimate(StoredEstimate, Charted):
         return cast(tuple[FloatArray, FloatArray, float], self._memo[tau])
 
     def reason(self, tau: float, stage: str = "stage", beta: float = 0.0) -> str | None:
-        """Why no useful promise is possible, in one line that names the decisive row; None if there is a useful promise.
+        """Return one line on why no useful promise is possible, which names the decisive row; None if there is a useful promise.
 
         Parameters
         ----------
         tau : float
             Level in (0, 1).
         stage : str
-            What a stage is called.
+            The word for a stage.
         beta : float
             Buffer of the promise.
 
@@ -319,27 +319,27 @@ class Estimate(StoredEstimate, Charted):
         """
         tau, beta = check_levels(tau, beta)
         value = self.solve(tau, beta).value
-        if not self.trivial(value) and (not self._uses_no_data(tau, beta, value) or self._all_known):
+        if not self.trivial(value) and (not self._uses_no_data(tau, beta, value) or self._is_exact):
             return None
         if self.start_error() >= tau:
             return f"the law of the first state is known only up to a mass of {self.start_error():.3g}; declare start"
         costs, met, _ = self._shares(tau)
         rows = self.limits(tau, top=1)
-        untried = np.broadcast_to(self._untried(), met.shape) * met  # such a state is entered once at most
+        untried = np.broadcast_to(self._untried_states(), met.shape) * met  # such a state is entered once at most
         s = int(untried.sum(axis=0).argmax())
         h, entered = int(untried[:, s].argmax()), float(untried[:, s].sum())
         if entered > (rows[0]["cost"] if rows else 0.0):
             state = repr(self.mdp.state_label(s)) + at_stage(None if self.mdp.stationary else h + 1, stage)
             if self.uncounted[0 if self.mdp.stationary else h, s]:
-                return self._left_open([s])
+                return self._open_state_text([s])
             return f"no action was ever tried in state {state}, which has probability {entered:.2g}"
         if not rows:
             return "even the empirical model taken as the true one promises no more; other actions must be tried"
         n, seen = (int(numbers.flat[costs.argmax()]) for numbers in (self.counts, self.balls.seen))
         return row_reason(rows[0], costs, n, seen, stage)
 
-    def _untried(self) -> BoolArray:
-        """States of the log in which no action was tried and no row is known, shape (1 or H, S)."""
+    def _untried_states(self) -> BoolArray:
+        """Return the states of the log in which no action was tried and no row is known, shape (1 or H, S)."""
         if not self.added:
             return np.zeros(self.counts.shape[:2], bool)
         mdp, first = self.mdp, self.mdp.row_start[:-1].reshape(self.counts.shape)[:, :, 0]
@@ -351,25 +351,25 @@ class Estimate(StoredEstimate, Charted):
         return np.asarray(lost & (self.counts.sum(axis=2) == 0))
 
     @property
-    def _all_known(self) -> bool:
+    def _is_exact(self) -> bool:
         """Whether every row is known exactly, so that there is nothing to learn from a log."""
         return not np.any(self.mdp.available & (self.radii > 0.0))
 
-    def _never_left(self) -> list[str]:
-        """A note on the states that the log shows without any recorded successor, as states of death often are."""
-        states = np.flatnonzero(np.any(self._untried() & (self.uncounted > 0), axis=0)).tolist()
-        return [self._left_open(states)] if states else []
+    def _open_state_notes(self) -> list[str]:
+        """Return a note on the states that the log shows without any recorded successor, such as death."""
+        states = np.flatnonzero(np.any(self._untried_states() & (self.uncounted > 0), axis=0)).tolist()
+        return [self._open_state_text(states)] if states else []
 
-    def _left_open(self, states: list[int]) -> str:
-        """That no step in these states has a recorded successor, and what to do."""
+    def _open_state_text(self, states: list[int]) -> str:
+        """Return the note that no step in these states has a recorded successor, with a remedy."""
         names = ", ".join([*(repr(self.mdp.state_label(s)) for s in states[:3]), *["..."] * (len(states) > 3)])
-        n, several = counted("step", int(self.uncounted[:, states].sum())), "s" * (len(states) > 1)
+        n, several = count_of("step", int(self.uncounted[:, states].sum())), "s" * (len(states) > 1)
         cause = f"no successor is recorded for state{several} {names} ({n}), so the worst is assumed to follow"
         remedy = "give next_state, the state itself if it is never left, or mark complete episodes in a column end"
         return f"{cause}; {remedy}"
 
     def gains(self, tau: float, beta: float = 0.0) -> list[dict[str, Any]]:
-        """What each declaration adds to the promise, by fitting the log again without it.
+        """Return what each declaration adds to the promise, found by fitting the log again without it.
 
         Parameters
         ----------
@@ -382,14 +382,14 @@ class Estimate(StoredEstimate, Charted):
             `declaration`; `without` and `value`, the promise without it and with it; and `note`, the reason if the log
             cannot be fitted without it (`without` is then None) or if the promise is higher without it. The list is empty
             if nothing was declared, and for an estimate from a file. Each promise holds with the stated confidence; the
-            higher one of two need not, so choose the declarations before you see the promises.
+            higher of two promises need not, so choose the declarations before you see the promises.
         """
         tau, beta = check_levels(tau, beta)
         value = self.solve(tau, beta).value if self.refits else math.nan
         found = []
         for name, refit in self.refits.items():
             try:
-                without, note = refit()._projected(tau, beta, 1), ""
+                without, note = refit()._projected_value(tau, beta, 1), ""
             except (ArgumentError, FileFormatError) as fault:
                 missing = isinstance(fault, ArgumentError) and fault.value is None
                 without, note = None, f"it requires {fault.name}" if missing else str(fault)
@@ -399,7 +399,7 @@ class Estimate(StoredEstimate, Charted):
         return found
 
     def projection(self, tau: float, factors: tuple[int, ...] = (2, 4, 10), beta: float = 0.0) -> list[dict[str, Any]]:
-        """A projection, not a promise: the promise that more data with the same frequencies would give.
+        """Return the promises that more data with the same frequencies would give; these are projections, not promises.
 
         Parameters
         ----------
@@ -417,16 +417,16 @@ class Estimate(StoredEstimate, Charted):
         """
         tau, beta = check_levels(tau, beta)
         return [
-            {"factor": more, "episodes": self.episodes * more, "value": self._projected(tau, beta, more)}
+            {"factor": more, "episodes": self.episodes * more, "value": self._projected_value(tau, beta, more)}
             for more in (whole(factor, "factors", 1) for factor in factors)
         ]
 
-    def _projected(self, tau: float, beta: float, more: int) -> float:
-        """The promise after `more` times as many episodes with the same frequencies."""
-        return self._solved(tau, beta, *self._ball(more), self.start_error(more), {}).value
+    def _projected_value(self, tau: float, beta: float, more: int) -> float:
+        """Return the promise with `more` times as many episodes of the same frequencies."""
+        return self._solve_robust(tau, beta, *self._ball(more), self.start_error(more), {}).value
 
     def logged(self, tau: float, beta: float = 0.0) -> dict[str, float]:
-        """The logging policy's own tau-quantile with an order-statistic interval, for independent episodes.
+        """Return the logging policy's own tau-quantile with an order-statistic interval, for independent episodes.
 
         Parameters
         ----------
@@ -437,8 +437,8 @@ class Estimate(StoredEstimate, Charted):
         -------
         dict
             value, lower and upper. Episodes that were cut off may have any return, which widens the interval; the value is
-            NaN if it depends on their returns, because the episodes that last to their end need not be like the others. An
-            end is infinite if there are too few complete episodes for it, and with a buffer.
+            NaN if it depends on their returns, because complete episodes may differ from the others. An end of the
+            interval is infinite if there are too few complete episodes, or if there is a buffer.
         """
         tau, beta = check_levels(tau, beta)
         if not self.returns.size:
@@ -457,8 +457,8 @@ class Estimate(StoredEstimate, Charted):
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------
 
-    def _described(self, row: tuple[int, ...], radii: FloatArray) -> dict[str, Any]:
-        """One row in words and numbers."""
+    def _describe(self, row: tuple[int, ...], radii: FloatArray) -> dict[str, Any]:
+        """Return one row as a dict of words and numbers."""
         k, s, a = row
         return {
             "stage": None if self.mdp.stationary else k + 1, "state": self.mdp.state_label(s),
@@ -466,10 +466,10 @@ class Estimate(StoredEstimate, Charted):
         }  # fmt: skip
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict per row that the log shows: stage (from 1; None if pooled), state, action, visits, radius and outcomes."""
+        """Return one dict per row seen in the log: stage (from 1; None if pooled), state, action, visits, radius and outcomes."""
         radii = self.radii
         return [
-            self._described((k, s, a), radii) | {"outcomes": int(self.balls.outcomes[k, s, a])}
+            self._describe((k, s, a), radii) | {"outcomes": int(self.balls.outcomes[k, s, a])}
             for k, s, a in np.argwhere(self.seen).tolist()
         ]
 
@@ -487,10 +487,10 @@ class Estimate(StoredEstimate, Charted):
         -------
         altair chart
         """
-        return views().draw(self, tau)
+        return views().draw_chart(self, tau)
 
     def coverage(self) -> dict[str, Any]:
-        """How much the log shows: numbers of episodes, steps and rows, and the median visits of the rows seen."""
+        """Return how much the log shows: numbers of episodes, steps and rows, and the median visits of the rows seen."""
         n = self.tries[self.seen]
         states = self.mdp.S - len(self.added)
         return {
@@ -503,23 +503,23 @@ class Estimate(StoredEstimate, Charted):
     def __str__(self) -> str:
         seen = self.coverage()
         lines = [
-            f"Estimate from {counted('episode', self.episodes)}, {counted('step', self.steps)}, horizon {self.mdp.H}",
+            f"Estimate from {count_of('episode', self.episodes)}, {count_of('step', self.steps)}, horizon {self.mdp.H}",
             f"  rows seen     {seen['rows_seen']} of {seen['rows']}, median visits {seen['median_visits']:g}",
             f"  too few       {seen['rows_without_information']} seen rows have radius 2: too few visits to be useful",
-            f"  confidence    {short(self.confidence)}",
+            f"  confidence    {exact_text(self.confidence)}",
             *(f"  assumes that  {text}" for text in self.assumptions),
         ]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        seen = counted("row", int(self.seen.sum()))
-        return f"Estimate({counted('episode', self.episodes)}, {seen} seen, confidence={short(self.confidence)})"
+        seen = count_of("row", int(self.seen.sum()))
+        return f"Estimate({count_of('episode', self.episodes)}, {seen} seen, confidence={exact_text(self.confidence)})"
 
     def save(self, path: str | Path) -> None:
-        """Write the estimate to an .npz file, whole or not at all."""
-        write_arrays(path, stored(self))
+        """Write the estimate to an .npz file atomically."""
+        write_arrays(path, estimate_arrays(self))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Estimate:
-        """The estimate that the arrays of a saved estimate describe."""
+        """Return the estimate that the arrays of a saved estimate describe."""
         return cls(**fields(arrays))

@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import choice, flag, number, short, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, choice, exact_text, flag, number
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import ENDED, Episodes, order_episodes
 from bqrl.logs.estimate import BY_STAGE, MODEL, POOLED, Estimate
 from bqrl.logs.known_model import from_model
 from bqrl.logs.read import read_columns
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.validation import check_discount
-from bqrl.planners.plan import check_mdp
+
+CONFIDENCE = 0.95  # the default, in Python and on the command line
 
 
 def fit(
     log: Any,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     columns: Mapping[str, str] | None = None,
     horizon: int | None = None,
     discount: float = 1.0,
@@ -89,22 +90,24 @@ def fit(
         choice(reward_by, "reward_by", ("state-action",))
     if isinstance(support, str):
         choice(support, "support", ("states",))
+    if model is not None:
+        model = check_mdp(model, "model")
     declared = Declared(
         start=dict(start) if isinstance(start, Mapping) else start, stationary=stationary, model=model,
-        known=_copied(known), support=_copied(support), reward_range=_range(reward_range), reward_by=reward_by,
+        known=_copy_items(known), support=_copy_items(support), reward_range=_check_range(reward_range), reward_by=reward_by,
     )  # fmt: skip
     if model is not None:
-        _check_model(declared, discount, horizon)
+        _check_model(declared, model, discount, horizon)
         discount, horizon = model.discount, model.H
     steps = order_episodes(read_columns(log, columns), horizon, ends)
     refits = {
-        name: partial(_refitted, steps, confidence, discount, declared, name) for name in _removable(steps, declared)
+        name: partial(_refit, steps, confidence, discount, declared, name) for name in _removable_names(steps, declared)
     }
-    return replace(_estimated(steps, confidence, discount, declared), refits=refits)
+    return replace(_estimate(steps, confidence, discount, declared), refits=refits)
 
 
-def _estimated(steps: Episodes, confidence: float, discount: float, declared: Declared) -> Estimate:
-    """The estimate of ordered steps."""
+def _estimate(steps: Episodes, confidence: float, discount: float, declared: Declared) -> Estimate:
+    """Return the estimate from ordered steps."""
     delta, model = 1.0 - confidence, declared.model
     several = model is None and declared.start is None and np.unique(steps.first_states).size > 1
     if model is not None:
@@ -120,8 +123,8 @@ def _estimated(steps: Episodes, confidence: float, discount: float, declared: De
     )  # fmt: skip
 
 
-def _removable(steps: Episodes, declared: Declared) -> list[str]:
-    """The declarations without which the log can be fitted again."""
+def _removable_names(steps: Episodes, declared: Declared) -> list[str]:
+    """Return the declarations that can be left out in a second fit."""
     model = declared.model
     if model is None:
         found = ["stationary"] if declared.stationary and steps.H > 1 else []
@@ -132,8 +135,8 @@ def _removable(steps: Episodes, declared: Declared) -> list[str]:
     return [*found, *(["shared noise"] if model.noise is not None else []), MODEL]
 
 
-def _refitted(steps: Episodes, confidence: float, discount: float, declared: Declared, name: str) -> Estimate:
-    """The estimate without one declaration."""
+def _refit(steps: Episodes, confidence: float, discount: float, declared: Declared, name: str) -> Estimate:
+    """Return the estimate without one declaration."""
     model = declared.model
     changes: dict[str, Any]
     if model is None:
@@ -146,32 +149,31 @@ def _refitted(steps: Episodes, confidence: float, discount: float, declared: Dec
         first = {model.state_label(s): float(model.mu[s]) for s in np.flatnonzero(model.mu).tolist()}
         bounds = float(model.reward.min()), float(model.reward.max())
         changes = {"model": None, "stationary": model.stationary, "reward_range": bounds, "start": first}
-    return _estimated(steps, confidence, discount, replace(declared, **changes))
+    return _estimate(steps, confidence, discount, replace(declared, **changes))
 
 
-def _copied(given: Any) -> Any:
-    """The items of a list or iterator as a new list, which serves every refit; anything else as it is."""
+def _copy_items(given: Any) -> Any:
+    """Return the items of a list or iterator as a new list, which every refit can read; return anything else unchanged."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         return given
     return [tuple(item) if isinstance(item, list) else item for item in given]
 
 
-def _range(given: Any) -> tuple[float, float] | None:
-    """The range of the rewards as two numbers."""
+def _check_range(given: Any) -> tuple[float, float] | None:
+    """Return the range of the rewards as two numbers."""
     if given is None:
         return None
     if isinstance(given, (str, bytes)) or np.ndim(given) != 1 or len(given) != 2:
-        raise wrong_type("reward_range", given, "be two numbers, e.g. (0, 1)")
+        raise bad_type("reward_range", given, "be two numbers, e.g. (0, 1)")
     low = number(given[0], "reward_range[0]")
     return low, number(given[1], "reward_range[1]", low)
 
 
-def _check_model(declared: Declared, discount: float, horizon: int | None) -> None:
-    """Raise an error if `model` is not an MDP, or if an argument is given that a model determines."""
-    model = check_mdp(declared.model, "model")
+def _check_model(declared: Declared, model: MDP, discount: float, horizon: int | None) -> None:
+    """Raise an error if an argument is given that a model determines."""
     if horizon not in (None, model.H):
         remedy = "change it with model.replace(horizon=...)" if model.stationary else ""
-        raise wrong("horizon", horizon, f"be {model.H}, the number of stages of the model", remedy=remedy)
+        raise bad_value("horizon", horizon, f"be {model.H}, the number of stages of the model", remedy=remedy)
     given = [
         name
         for name in ("start", "known", "support", "reward_range", "reward_by")
@@ -180,11 +182,11 @@ def _check_model(declared: Declared, discount: float, horizon: int | None) -> No
     given += ["discount"] if discount not in (1.0, model.discount) else []
     if given:
         value = getattr(declared, given[0], discount)
-        raise wrong(given[0], value, "not be given with model=, which determines it", remedy="drop one of them")
+        raise bad_value(given[0], value, "not be given with model=, which determines it", remedy="drop one of them")
 
 
 def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]:
-    """The assumptions of the promises, each as the end of a sentence that begins "assuming that"."""
+    """Return the assumptions of the promises, each as the end of a sentence that begins "assuming that"."""
     found, pooled = [BY_STAGE.format("stage")], mdp.stationary and mdp.H > 1
     if pooled:
         found = ["the next state and the reward depend only on the state and action", POOLED.format("stage")]
@@ -231,5 +233,7 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
     if declared.reward_by is not None:
         found.append("the reward depends on the state and action alone")
     if declared.reward_range is not None:
-        found.append(f"rewards lie between {short(declared.reward_range[0])} and {short(declared.reward_range[1])}")
+        found.append(
+            f"rewards lie between {exact_text(declared.reward_range[0])} and {exact_text(declared.reward_range[1])}"
+        )
     return tuple(found)

@@ -7,12 +7,12 @@ import math
 import numpy as np
 from scipy.stats import binom
 
-from bqrl.kernels.tolerance import MASS_TOL
+from bqrl.loops.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
 
 
 def quantile_interval(returns: FloatArray, tau: float, confidence: float) -> dict[str, float]:
-    """The empirical tau-quantile, and an interval that contains the true one with the stated confidence.
+    """Return the empirical tau-quantile, and an interval that contains the true one with the stated confidence.
 
     The number of returns below the true quantile is binomial, which bounds the positions of both ends in the sorted returns.
 
@@ -35,7 +35,7 @@ def quantile_interval(returns: FloatArray, tau: float, confidence: float) -> dic
     """
     sorted_returns = np.r_[-math.inf, np.sort(returns), math.inf]
     n, alpha = returns.size, (1.0 - confidence) / 2.0
-    below = int(binom.ppf(alpha, n, tau))  # P(Bin < below) < alpha, so that position `below` is safe
+    below = int(binom.ppf(alpha, n, tau))  # P(Bin < below) < alpha, so position `below` is a valid end
     below = below if binom.cdf(below - 1, n, tau) <= alpha else below - 1
     above = int(binom.isf(alpha, n, tau)) + 1  # P(Bin >= above) <= alpha
     middle = max(1, math.ceil(n * (tau - MASS_TOL)))

@@ -1,4 +1,4 @@
-"""Logs of a model of known structure: outcomes, rewards and shared noise are given; only probabilities are estimated.
+"""Estimates for a model of known structure: outcomes, rewards and shared noise are given; only probabilities are estimated.
 
 With shared noise only the laws of the events are unknown, and every transition counts towards its law. A row's law is the
 image of its event law, and the error of a set of outcomes is that of a set of events: a ball around the event law maps into
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bqrl.checks import short, wrong
+from bqrl.checks import bad_value, exact_text
 from bqrl.logs.balls import Balls
 from bqrl.logs.empirical import Empirical
 from bqrl.logs.episodes import ENDED, Episodes
-from bqrl.logs.read import near, speller
+from bqrl.logs.read import near_labels, speller
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP
@@ -24,11 +24,11 @@ from bqrl.mdp.noise import SharedNoise
 
 
 def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> Empirical:
-    """The model with the probabilities of the log: its outcomes, rewards, known rows and shared noise are taken as given."""
+    """Return the model with the frequencies of the log; its outcomes, rewards, known rows and shared noise are taken as given."""
     if stationary and not model.stationary:
-        raise wrong("stationary", stationary, "be False for a model whose stages differ")
-    states = _matched(log, model.state_names, model.S, log.states, "state")
-    actions = _matched(log, model.action_names, model.A, log.actions, "action")
+        raise bad_value("stationary", stationary, "be False for a model whose stages differ")
+    states = _match_labels(log, model.state_names, model.S, log.states, "state")
+    actions = _match_labels(log, model.action_names, model.A, log.actions, "action")
     row = _rows(log, model, states, actions)
     after = _successors(log, states)
     counts, outcome = _outcome_counts(log, model, row, after)
@@ -68,7 +68,7 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
 
 
 def _rows(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> IntArray:
-    """Row of the model that every step of the log shows."""
+    """Return the row of the model that every step of the log shows."""
     k = np.where(model.stationary, 0, log.stage)
     row = (k * model.S + states[log.state]) * model.A + actions[log.action]
     absent = np.flatnonzero(~model.available.reshape(-1)[row])
@@ -79,8 +79,10 @@ def _rows(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> Int
     return row
 
 
-def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tuple[str, ...], role: str) -> IntArray:
-    """Index in the model of every label of the log."""
+def _match_labels(
+    log: Episodes, names: tuple[str, ...] | None, size: int, labels: tuple[str, ...], role: str
+) -> IntArray:
+    """Return the index in the model of every label of the log."""
     place = {name: i for i, name in enumerate(names or map(str, range(size)))}
     meant = list(map(speller(place), labels))
     for i, label in enumerate(labels):
@@ -89,13 +91,13 @@ def _matched(log: Episodes, names: tuple[str, ...] | None, size: int, labels: tu
             where = np.flatnonzero(code == i)
             column = role if where.size else "next_state"
             where = where if where.size else np.flatnonzero(log.next_state == i)
-            problem = f"expected one of the model's {role}s, got {label!r}{near(label, place)}"
+            problem = f"expected one of the model's {role}s, got {label!r}{near_labels(label, place)}"
             raise log.error(where[0] if where.size else 0, problem, column)
     return np.array([place[name] for name in meant], np.int64)
 
 
 def _successors(log: Episodes, states: IntArray) -> IntArray:
-    """Successor of every step as a state of the model, -1 where it is not known; a named one counts at an end, too."""
+    """Return the successor of every step as a state of the model, -1 if unknown; a named one also counts at an end."""
     after = log.next_state
     if "next_state" in log.columns.codes:
         named = log.columns.codes["next_state"].code[log.row]
@@ -108,9 +110,9 @@ def _successors(log: Episodes, states: IntArray) -> IntArray:
 
 
 def _outcome_counts(log: Episodes, model: MDP, row: IntArray, after: IntArray) -> tuple[IntArray, IntArray]:
-    """How often the log shows every outcome of the model, and the outcome of every step, -1 where it is not known.
+    """Return how often the log shows every outcome of the model, and the outcome of every step, -1 if it is unknown.
 
-    A reward may differ from that of its outcome by rounding; of several that are near enough, the nearest one is meant.
+    A logged reward may differ from the reward of its outcome by rounding; it is matched to the nearest one.
     """
     stage = log.stage if len(model.reward) > 1 else np.zeros(row.size, np.int64)
     paid_code = np.unique(log.reward, return_inverse=True)[1].reshape(-1)
@@ -125,12 +127,12 @@ def _outcome_counts(log: Episodes, model: MDP, row: IntArray, after: IntArray) -
             fits &= model.successor[here] == s_next
         if not fits.any():
             where = "with this next_state" if s_next >= 0 else "of this row"
-            problem = f"expected the reward of an outcome {where}, got {short(log.reward[i])}"
+            problem = f"expected the reward of an outcome {where}, got {exact_text(log.reward[i])}"
             raise log.error(i, f"{problem}; correct the log or the model", "reward")
         miss = np.where(fits, np.abs(model.reward[h, here] - log.reward[i]), np.inf)
         nearest = here.start + np.flatnonzero(miss == miss.min())
         if s_next >= 0 and np.ptp(model.reward[:, nearest], axis=1).any():  # they differ, here or at another stage
-            problem = f"expected a reward that tells the outcomes of the model apart, got {short(log.reward[i])}"
+            problem = f"expected a reward that tells the outcomes of the model apart, got {exact_text(log.reward[i])}"
             raise log.error(i, f"{problem}, which fits two; correct it or pass model.staged()", "reward")
         place[j] = nearest[0]
     outcome = np.where(after >= 0, place[inverse.reshape(-1)], -1)
@@ -143,9 +145,9 @@ def _outcome_counts(log: Episodes, model: MDP, row: IntArray, after: IntArray) -
 def event_counts(
     log: Episodes, model: MDP, noise: SharedNoise, row: IntArray, successor: IntArray, outcome: IntArray
 ) -> list[IntArray]:
-    """How often the log shows each event of each law; events that no row separates are counted as the first of them.
+    """Return how often the log shows each event of each law; events that no row separates are counted as the first of them.
 
-    `row`, `successor` and `outcome` (place in the model) are given for every step of the log, -1 where not known.
+    `row`, `successor` and `outcome` (index in the model) have one entry per step of the log, -1 if unknown.
     """
     law = noise.row_law.reshape(-1)[row]
     if log.event is None:
@@ -162,7 +164,7 @@ def event_counts(
 
 
 def _named_events(log: Episodes, noise: SharedNoise, law: IntArray) -> IntArray:
-    """Index of the event of every step in its law, -1 in rows without a law."""
+    """Return the index of the event of every step in its law, -1 in rows without a law."""
     assert log.event is not None
     code, labels = log.event.code, log.event.labels
     event = np.full(code.size, -1, np.int64)
@@ -175,7 +177,7 @@ def _named_events(log: Episodes, noise: SharedNoise, law: IntArray) -> IntArray:
         bad = np.flatnonzero(here & (event < 0))
         if bad.size:
             text = labels[code[bad[0]]] if code[bad[0]] >= 0 else ""
-            hint = near(text, names) if text else "; fill it in"
+            hint = near_labels(text, names) if text else "; fill it in"
             raise log.error(bad[0], f"expected an event of the noise law, got {text!r}{hint}", "event")
     return event
 
@@ -195,5 +197,5 @@ def _check_images(
 
 
 def laws_of(counts: list[IntArray]) -> list[FloatArray]:
-    """Frequencies of the events of each law; uniform where none was seen."""
+    """Return the frequencies of the events of each law, uniform if none was seen."""
     return [n / n.sum() if n.sum() else np.full(n.size, 1.0 / n.size) for n in counts]

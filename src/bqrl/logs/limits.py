@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.kernels.layout import Rows
+from bqrl.loops.ball import follow, push_needs
+from bqrl.loops.layout import Rows
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.find_grid import rounded
+from bqrl.mdp.find_grid import rounded_grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
-from bqrl.planners.ball_loops import follow, push_needs
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.sweep import ROBUST, sweep
 from bqrl.planners.target import best_column, exact_grid
@@ -26,7 +26,7 @@ from bqrl.planners.uncertain import half_radius
 
 
 def next_target(mdp: MDP, radius: FloatArray, level: float, missing: FloatArray | None = None) -> float:
-    """The lowest target that the robust sweep does not reach at this level, or the highest return if it reaches all."""
+    """Return the lowest target that the robust sweep does not reach at this level, or the highest return if it reaches all."""
     columns = _columns(mdp)
     outside = None if missing is None else missing.reshape(mdp.H, -1)
     done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST, missing=outside, policy=False)
@@ -37,7 +37,7 @@ def next_target(mdp: MDP, radius: FloatArray, level: float, missing: FloatArray 
 def shares(
     mdp: MDP, radius: FloatArray, target: float, missing: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Cost of the uncertainty of every row, and the probability of every state while the target is not yet reached.
+    """Return the cost of every row's uncertainty, and the probability of every state while the target is not yet reached.
 
     Both are computed for the robust policy of one target in the empirical model.
 
@@ -73,19 +73,19 @@ def shares(
 
 
 def _columns(mdp: MDP) -> Grid:
-    """The exact grid of returns, or one rounded down."""
-    return exact_grid(mdp, or_rounded=True) or rounded(mdp, BRACKET_POINTS)
+    """Return the exact grid of returns, or one rounded down."""
+    return exact_grid(mdp, or_rounded=True) or rounded_grid(mdp, BRACKET_POINTS)
 
 
 def at_stage(stage: int | None, word: str = "stage") -> str:
-    """A stage, counted from 1, as the end of a phrase; nothing if the stages are pooled."""
+    """Return a stage, counted from 1, as the end of a phrase; empty if the stages are pooled."""
     return "" if stage is None else f" at {word} {stage}"
 
 
 def row_reason(row: dict[str, Any], costs: FloatArray, n: int, seen: int, stage: str = "stage") -> str:
-    """Why the costliest row, with `seen` different outcomes in `n` observations, limits the promise.
+    """Return why the costliest row, with `seen` different outcomes in `n` observations, limits the promise.
 
-    There are more observations than visits if rows share noise. `stage` is what a stage is called.
+    There are more observations than visits if rows share noise. `stage` is the word for a stage.
     """
     place = f"action {row['action']!r} in state {row['state']!r}{at_stage(row['stage'], stage)}"
     if not n:

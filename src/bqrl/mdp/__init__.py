@@ -1,1 +1,1 @@
-"""Models, their files and grids, policies, and Gymnasium environments."""
+"""Models, their files and grids, and Gymnasium environments."""

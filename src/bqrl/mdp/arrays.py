@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import shown
+from bqrl.checks import one_line
 from bqrl.errors import FileFormatError
 
 FloatArray = NDArray[np.float64]
@@ -17,7 +17,7 @@ Shape = tuple[int | None, ...]  # None: any length
 
 
 def read_only(array: Any) -> Any:
-    """A view that cannot be written to."""
+    """Return a view that cannot be written to."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
@@ -26,12 +26,12 @@ def read_only(array: Any) -> Any:
 def require(holds: bool, name: str, rule: str, got: Any) -> None:
     """Raise FileFormatError "the array NAME must RULE, got GOT" unless `holds`."""
     if not holds:
-        found = got if isinstance(got, str) else shown(got)
+        found = got if isinstance(got, str) else one_line(got)
         raise FileFormatError(f"the array {name!r} must {rule}, got {found}", column=name)
 
 
-def damaged(what: str, fault: Exception, remedy: str = "") -> FileFormatError:
-    """The error "expected WHAT, got damaged arrays: ..." about arrays that raised `fault` when they were read."""
+def damage_error(what: str, fault: Exception, remedy: str = "") -> FileFormatError:
+    """Return the error "expected WHAT, got damaged arrays: ..." for arrays that raised `fault` when they were read."""
     missing = isinstance(fault, KeyError)
     reason = f"no array {fault}" if missing else " ".join(str(fault).split())[:200]
     column = fault.args[0] if missing else getattr(fault, "column", None)
@@ -39,33 +39,33 @@ def damaged(what: str, fault: Exception, remedy: str = "") -> FileFormatError:
 
 
 def whole_numbers_of(arrays: dict[str, Any], name: str, shape: Shape) -> IntArray:
-    """An array of whole numbers of the given shape."""
+    """Return an array of whole numbers of the given shape."""
     array = np.asarray(arrays[name])
     require(array.dtype.kind in "iu", name, "hold whole numbers", f"{array.dtype}")
-    require(_has(array, shape), name, f"have shape {_spelled(shape)}", f"{array.shape}")
+    require(_has_shape(array, shape), name, f"have shape {_shape_text(shape)}", f"{array.shape}")
     if array.dtype.kind == "u" and array.size:
         require(int(array.max()) < 2**63, name, "hold numbers of 63 bits", array.max())
     return array.astype(np.int64)
 
 
 def floats_of(arrays: dict[str, Any], name: str, shape: Shape) -> FloatArray:
-    """An array of finite numbers of the given shape."""
+    """Return an array of finite numbers of the given shape."""
     array = np.asarray(arrays[name])
     require(array.dtype.kind in "fiu", name, "hold numbers", f"{array.dtype}")
-    require(_has(array, shape), name, f"have shape {_spelled(shape)}", f"{array.shape}")
+    require(_has_shape(array, shape), name, f"have shape {_shape_text(shape)}", f"{array.shape}")
     require(bool(np.all(np.isfinite(array))), name, "hold finite numbers", array)
     return array.astype(np.float64)
 
 
 def number_of(arrays: dict[str, Any], name: str) -> float:
-    """A single finite number."""
+    """Return a single finite number."""
     return float(floats_of(arrays, name, ()))
 
 
-def _has(array: Any, shape: Shape) -> bool:
+def _has_shape(array: Any, shape: Shape) -> bool:
     return array.ndim == len(shape) and all(n is None or n == m for n, m in zip(shape, array.shape, strict=True))
 
 
-def _spelled(shape: Shape) -> str:
+def _shape_text(shape: Shape) -> str:
     words = ["any" if n is None else str(n) for n in shape]
     return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"

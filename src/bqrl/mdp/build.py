@@ -1,7 +1,7 @@
-"""Models given as dense arrays, SciPy matrices or a list of transitions become a table of outcomes.
+"""Builds the table of outcomes of a model given as dense arrays, SciPy matrices or a list of transitions.
 
-Either kind of kernel becomes the outcomes of its rows, one row after the other, and the rewards of rows or outcomes are then
-read in one way. The lines of a list have their own rewards, and are sorted and merged.
+A dense or sparse kernel is first converted to the outcomes of its rows, one row after the other; one function then reads the
+rewards of both. The lines of a list contain their rewards; they are sorted and merged.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, one_line
 from bqrl.errors import ArgumentTypeError, ModelError
-from bqrl.kernels.tolerance import SUM_TOL
+from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.table import MAX_ID, Table, from_columns, from_rows, is_id
 from bqrl.mdp.validation import resolve_horizon
@@ -24,25 +24,25 @@ Kernel = tuple[Shape, IntArray, IntArray, FloatArray]  # size of every row; succ
 
 
 def build_table(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
-    """Table and horizon of a model given as dense arrays, SciPy matrices or a list of transitions."""
-    if isinstance(transitions, np.ndarray) and transitions.dtype == object and transitions.ndim == 1:  # of matrices
+    """Return the table and the horizon of a model given as dense arrays, SciPy matrices or a list of transitions."""
+    if isinstance(transitions, np.ndarray) and transitions.dtype == object and transitions.ndim == 1:  # matrices
         transitions = list(transitions)
     if isinstance(transitions, (str, os.PathLike)):
-        raise wrong_type("transitions", transitions, "be arrays or a table", remedy="read a file with bqrl.load")
+        raise bad_type("transitions", transitions, "be arrays or a table", remedy="read a file with bqrl.load")
     read_kernel = _from_sparse if _holds_sparse(transitions) else _from_dense
     if rewards is None and read_kernel is _from_dense:
         if support is not None:  # ignoring it would void guarantees over a ball
             remedy = "pass transitions and rewards separately"
-            raise wrong("support", support, "not be given with a list of transitions", remedy=remedy)
+            raise bad_value("support", support, "not be given with a list of transitions", remedy=remedy)
         return _from_list(transitions, horizon)
     if rewards is None:
-        raise _no_rewards()
+        raise _rewards_error()
     H, kernel = read_kernel(transitions, rewards, horizon, support)
     return from_rows(*kernel, _read_rewards(rewards, H, kernel)), H
 
 
-def _no_rewards() -> ArgumentTypeError:
-    return wrong_type("rewards", None, "be given with an array of transitions, as (S,A), (H,S,A) or (S,A,S)")
+def _rewards_error() -> ArgumentTypeError:
+    return bad_type("rewards", None, "be given with an array of transitions, as (S,A), (H,S,A) or (S,A,S)")
 
 
 def _numbers(array: Any, what: str, remedy: str = "") -> FloatArray:
@@ -52,7 +52,7 @@ def _numbers(array: Any, what: str, remedy: str = "") -> FloatArray:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         rule = "be an array of numbers of one shape"
-        raise wrong_type(what, array, rule, type(array).__name__, remedy=remedy) from None
+        raise bad_type(what, array, rule, type(array).__name__, remedy=remedy) from None
 
 
 # -- dense arrays ------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
 
 
 def _axes_remedy(P: FloatArray) -> str:
-    """The end of a message: how to turn a kernel with other axes into (S,A,S) or (H,S,A,S)."""
+    """Return the end of a message: how to convert a kernel with other axes to (S,A,S) or (H,S,A,S)."""
     if P.ndim == 2 and P.shape[0] == P.shape[1]:
         return "; for a matrix (S,S) of one action pass P[:, None]"
     if P.ndim == 2:
@@ -101,7 +101,7 @@ def _axes_remedy(P: FloatArray) -> str:
 
 
 def _check_stacked(given: Any, array: FloatArray, what: str) -> None:
-    """Raise ModelError if a list of S matrices (S,S) may have one per action, or one per state with S actions."""
+    """Raise ModelError if a list of S matrices (S,S) is ambiguous: one per action, or one per state with S actions."""
     parts = given if isinstance(given, (list, tuple)) else ()
     if len(parts) > 1 and len(set(array.shape)) == 1 and all(getattr(part, "ndim", 0) == 2 for part in parts):
         rule = f"{what} must be an array (S,A,S) if there are as many actions as states"
@@ -114,7 +114,7 @@ def _check_stacked(given: Any, array: FloatArray, what: str) -> None:
 
 
 def _holds_sparse(given: Any) -> bool:
-    """Whether this is a SciPy matrix or a list that begins with one."""
+    """Return whether `given` is a SciPy matrix or a list that begins with one."""
     first = given[0] if isinstance(given, (list, tuple)) and given else given
     return hasattr(first, "tocsr") and hasattr(first, "nnz")
 
@@ -132,7 +132,7 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
         remedy = (
             "for one matrix (S,S) per action pass sparse.vstack(P, 'csr')[np.arange(A * S).reshape(A, S).T.ravel()]"
         )
-        raise wrong("horizon", horizon, rule, remedy=remedy)
+        raise bad_value("horizon", horizon, rule, remedy=remedy)
     H = resolve_horizon(K if per_stage else None, horizon)
     if S < 1 or rows < S or rows % S:
         rule = "a sparse kernel must have shape (S*A, S), row s*A + a"
@@ -149,27 +149,27 @@ def _from_sparse(transitions: Any, rewards: Any, horizon: int | None, support: A
 
 
 def _stack(given: Any, what: str, counts: tuple[int, ...] = (), shape: tuple[int, int] | None = None) -> Any:
-    """SciPy matrices of one shape, one per stage or one for all, as a new matrix with one stage below the other."""
+    """Return SciPy matrices of one shape, one per stage or one for all, stacked vertically into a new matrix."""
     from scipy import sparse
 
     parts = list(given) if isinstance(given, (list, tuple)) else [given]
     if what == "support":  # may be dense
         parts = [sparse.csr_array(part) if getattr(part, "ndim", 0) == 2 else part for part in parts]
     if not all(_holds_sparse(part) and getattr(part, "ndim", 0) == 2 and not np.iscomplexobj(part) for part in parts):
-        raise wrong_type(what, given, "be real SciPy matrices at every stage")
+        raise bad_type(what, given, "be real SciPy matrices at every stage")
     shape = shape or parts[0].shape
     if (counts and len(parts) not in counts) or any(part.shape != shape for part in parts):
         number = f", {' or '.join(map(str, dict.fromkeys(counts)))} of them" if counts else ""
         rule = f"{what} must be SciPy matrices of shape {shape}{number}"
-        raise ModelError(f"{rule}, got {shown([part.shape for part in parts])}", name=what)
+        raise ModelError(f"{rule}, got {one_line([part.shape for part in parts])}", name=what)
     return sparse.csr_array(parts[0], copy=True) if len(parts) == 1 else sparse.csr_array(sparse.vstack(parts, "csr"))
 
 
-# -- rewards of either -------------------------------------------------------------------------------------------------
+# -- rewards of dense and sparse kernels --------------------------------------------------------------------------------
 
 
 def _read_rewards(rewards: Any, H: int, kernel: Kernel) -> FloatArray:
-    """Rewards of every row, (1 or H, S, A), or of every outcome of the kernel, (1 or H, nnz)."""
+    """Return the rewards of every row, (1 or H, S, A), or of every outcome of the kernel, (1 or H, nnz)."""
     (K, S, A), sizes, successor, _ = kernel
     if _holds_sparse(rewards):
         R = _stack(rewards, "rewards", (1, H), (S * A, S))  # entries that are not stored are zero
@@ -188,14 +188,14 @@ def _read_rewards(rewards: Any, H: int, kernel: Kernel) -> FloatArray:
             raise ModelError(f"{rule}, got {R.shape}{_reward_remedy(R.shape, S, A)}", name="rewards")
         _check_stacked(rewards, R, "rewards")
         R = R.reshape(-1, S)
-    # Line q of R pays row q of its stage. One stage of rewards serves every stage of the kernel, and vice versa.
+    # Line q of R holds the rewards of row q of its stage. A single stage of rewards or of the kernel applies to all stages.
     stages = [R[i : i + S * A] for i in range(0, R.shape[0], S * A)] if K == 1 else [R]
     line = np.repeat(np.arange(K * S * A) % stages[0].shape[0], sizes)
     return np.stack([np.asarray(stage[line, successor], np.float64).ravel() for stage in stages])
 
 
 def _reward_remedy(shape: tuple[int, ...], S: int, A: int) -> str:
-    """The end of a message: how to turn rewards with other axes."""
+    """Return the end of a message: how to convert rewards with other axes."""
     if shape in ((S,), (S, S)):
         return f"; for rewards that do not depend on the action pass np.repeat(np.expand_dims(R, 1), {A}, axis=1)"
     if shape in ((A, S), (A, S, S), (S, S, A)):
@@ -207,10 +207,10 @@ def _reward_remedy(shape: tuple[int, ...], S: int, A: int) -> str:
 
 
 def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
-    """Table of listed transitions (s, a, s_next, probability, reward), or the same with the stage in front."""
+    """Return table and horizon of listed transitions (s, a, s_next, probability, reward), which may begin with the stage."""
     columns = _numbers(transitions, "transitions without rewards (a list of transitions)", NAMED)
     if columns.ndim > 2:
-        raise _no_rewards()
+        raise _rewards_error()
     if columns.ndim != 2 or columns.shape[0] == 0 or columns.shape[1] not in (5, 6):
         rule = "without rewards, transitions must list (s, a, s_next, probability, reward), or the same with the stage in front"
         raise ModelError(f"{rule}, got shape {columns.shape}", name="transitions")

@@ -20,15 +20,15 @@ T = TypeVar("T")
 
 def per_model(function: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
     """Store the value of `function(mdp, *hashable)` with the model."""
-    return _stored(function, "_per_model")
+    return _memoize(function, "_per_model")
 
 
 def per_structure(function: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
     """Store the value of `function(mdp, *hashable)` with the model and those that `with_probability` makes from it."""
-    return _stored(function, "_per_structure")
+    return _memoize(function, "_per_structure")
 
 
-def _stored(function: Callable[Concatenate[M, P], T], store: str) -> Callable[Concatenate[M, P], T]:
+def _memoize(function: Callable[Concatenate[M, P], T], store: str) -> Callable[Concatenate[M, P], T]:
     @wraps(function)
     def stored(mdp: M, *args: P.args, **kwargs: P.kwargs) -> T:
         values: dict[Any, Any] = getattr(mdp, store)

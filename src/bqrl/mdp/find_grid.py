@@ -14,7 +14,18 @@ import numpy as np
 from bqrl.checks import whole
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
-from bqrl.mdp.grid import EMPTY, NOISE, SNAP, Lattice, ReturnSet, Rounded, apart, distinct_moves, merged, whole_steps
+from bqrl.mdp.grid import (
+    EMPTY,
+    NOISE,
+    SNAP,
+    Lattice,
+    ReturnSet,
+    Rounded,
+    distinct_moves,
+    drop_close,
+    merge_close,
+    whole_steps,
+)
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import paid
 
@@ -23,14 +34,14 @@ MAX_SET = 50_000
 MAX_DENOMINATOR = 10_000
 MAX_STEPS = 2**52  # sums in steps beyond this would lose digits as floats and could overflow as integers
 ROUNDING = 1e-13  # error of a sum of rewards, relative to the number of stages times the largest reward
-MAX_SET_WORK = 2_000_000  # transitions times stages that may be visited one by one to build a set
+MAX_SET_WORK = 2_000_000  # largest number of transitions times stages for which a set is built
 BLOCK = 2**16  # outcomes of several states handled at once, so that they stay in the cache
-SMALL = 4_096  # a lattice of this size is not worth replacing by a set
+SMALL = 4_096  # a lattice of at most this size is not replaced by a set
 HANDFUL = 256  # a stage with fewer sums does not yet show whether the sums fill the lattice
 
 
 @per_structure
-def grid(mdp: MDP, max_points: int = MAX_POINTS, max_set: int = MAX_SET) -> Lattice | ReturnSet | None:
+def returns_grid(mdp: MDP, max_points: int = MAX_POINTS, max_set: int = MAX_SET) -> Lattice | ReturnSet | None:
     """Return the exact grid of a problem, or None if neither a lattice nor a set of returns fits the given sizes."""
     found = lattice(mdp, max_points)
     if found is not None and found.size[0] <= SMALL:
@@ -50,7 +61,7 @@ def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
     base, step = found
     if mdp.H * noise > 0.01 * float(step) or not _sums_fit(mdp, rewards, float(base), float(step)):
         return None
-    reward = np.clip(mdp.reward, rewards[0], rewards[-1])  # those of unreachable states may be huge
+    reward = np.clip(mdp.reward, rewards[0], rewards[-1])  # rewards of unreachable states may be huge
     units = np.rint((reward - float(base)) / float(step)).astype(np.int64)
     lowest, size = _extent(mdp, units)
     if size[0] > max_points:
@@ -76,10 +87,10 @@ def _sums_fit(mdp: MDP, rewards: FloatArray, base: float, step: float) -> bool:
 
 
 def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None = None) -> ReturnSet | None:
-    """Return the grid of the sums themselves, or None if some stage has more than `max_points` of them.
+    """Return the grid of the possible sums of rewards, or None if a stage has more than `max_points` sums.
 
-    With `fewer_than` (H+1,) the result is also None if a stage has more sums than `fewer_than` and more than HANDFUL. It is
-    None, too, if rewards differ by less than the rounding error of their sums.
+    With `fewer_than` (H+1,) the result is also None if a stage has more sums than `fewer_than` and more than HANDFUL. The
+    result is None as well if rewards differ by less than the rounding error of their sums.
     """
     if fewer_than is not None:
         max_points = min(max_points, int(fewer_than[0]))
@@ -87,7 +98,7 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
     if rewards.size > max_points or max_points < 1 or mdp.successor.size * mdp.H > MAX_SET_WORK:
         return None
     noise = _noise(rewards)
-    distinct = apart(rewards, noise)
+    distinct = drop_close(rewards, noise)
     units = np.searchsorted(distinct, np.clip(mdp.reward, rewards[0], rewards[-1]) + noise, side="right") - 1
     rounding = sum_error(mdp.H) * max(noise / NOISE, float(np.abs(rewards).max()))
     if np.any(np.diff(np.union1d(distinct, 0.0)) < 4.0 * rounding):
@@ -106,7 +117,7 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
 def _backward_sets(
     mdp: MDP, rewards: FloatArray, units: IntArray, rounding: float, max_points: int, fewer_than: IntArray | None
 ) -> list[FloatArray] | None:
-    """Return the sums still possible from each stage, or None where they are too many."""
+    """Return the sums that are still possible from each stage, or None if there are too many."""
     sets = [np.zeros(1)]
     by_state = [np.zeros(1)] * mdp.S
     parts = _stage_slices(mdp, units)
@@ -118,21 +129,21 @@ def _backward_sets(
         found: list[list[FloatArray]] = [[] for _ in range(mdp.S)]
         for s, u, t in pairs:
             found[s].append(mdp.discount**h * rewards[u] + after[t])
-        by_state = [merged(np.concatenate(sums), rounding) if sums else EMPTY for sums in found]
-        sets.append(merged(np.concatenate(by_state), rounding))
+        by_state = [merge_close(np.concatenate(sums), rounding) if sums else EMPTY for sums in found]
+        sets.append(merge_close(np.concatenate(by_state), rounding))
         if sets[-1].size > max_points or (fewer_than is not None and sets[-1].size > max(HANDFUL, int(fewer_than[h]))):
             return None
     return sets[::-1]
 
 
-def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
+def rounded_grid(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     """Return a uniform grid of about `points` points at stage 0 on which each discounted reward is rounded down (or up).
 
     There are fewer points if their step would be too small for floats: a need computed from rewards must differ from its
     point by less than SNAP steps.
     """
     whole(points, "points", 2, most=MAX_STEPS)
-    reward = _discounted(mdp, every_stage=False)
+    reward = _discounted_rewards(mdp, every_stage=False)
     floor_of = np.array([part.min() for part in _stage_slices(mdp, reward)])
     smallest = sum_error(mdp.H) * (float(np.abs(distinct_rewards(mdp)).max()) or 1.0) / SNAP
     step = max(_spread(mdp, reward - _by_outcome(mdp, floor_of, len(reward))) / points, smallest)
@@ -144,13 +155,13 @@ def rounded(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     )  # fmt: skip
 
 
-def refitted(columns: Rounded, mdp: MDP) -> Rounded | None:
-    """Return the grid with the units of this problem, in which other states may be reachable than in the one it was made for.
+def refit_grid(columns: Rounded, mdp: MDP) -> Rounded | None:
+    """Return the grid with the units of this problem, whose reachable states may differ from those of the original problem.
 
-    None if the returns of this problem spread over so many steps that sums on the grid would be too many. The limit holds
-    for remaining sums; the sums before a stage are a return less what remains, so there are at most twice as many.
+    The result is None if the returns of this problem spread over too many steps of the grid. The limit applies to the
+    remaining sums; a sum before a stage is a return minus a remaining sum, so there are at most twice as many of them.
     """
-    reward = _discounted(mdp, every_stage=bool(np.ptp(columns.base)))
+    reward = _discounted_rewards(mdp, every_stage=bool(np.ptp(columns.base)))
     if mdp.H * np.abs(reward - _by_outcome(mdp, columns.base, len(reward))).max() >= MAX_STEPS * columns.width:
         return None
     units, bound = _rounded_units(mdp, reward, columns.base, columns.width, up=columns.up)
@@ -159,19 +170,19 @@ def refitted(columns: Rounded, mdp: MDP) -> Rounded | None:
     return replace(columns, units=read_only(units), bound=bound)
 
 
-def _discounted(mdp: MDP, *, every_stage: bool) -> FloatArray:
-    """Return the discounted rewards that can be collected, one row per stage if they differ by stage or if asked for."""
+def _discounted_rewards(mdp: MDP, *, every_stage: bool) -> FloatArray:
+    """Return the discounted rewards that can be collected, one row per stage if they differ by stage or if `every_stage`."""
     factor = np.array([mdp.discount**h for h in range(mdp.H)])  # exactly the factors that `Rounded.reduced` uses
     reward = mdp.reward
     if not mdp.stationary:  # the outcomes of stage h are a slice of one flat row
         reward = reward * np.repeat(factor, np.diff(mdp.row_start[:: mdp.S * mdp.A]))[None, :]
     elif len(reward) > 1 or mdp.discount < 1.0 or every_stage:
         reward = reward * factor[:, None]
-    return _collected(mdp, reward)
+    return _collectable_rewards(mdp, reward)
 
 
 def _by_outcome(mdp: MDP, per_stage: FloatArray, rows: int) -> FloatArray:
-    """Return one number per stage in a shape that broadcasts with rewards of so many rows."""
+    """Return one number per stage, reshaped to broadcast with rewards of `rows` rows."""
     if not mdp.stationary:
         return np.repeat(per_stage, np.diff(mdp.row_start[:: mdp.S * mdp.A]))[None, :]
     return (per_stage if rows > 1 else per_stage[:1])[:, None]
@@ -180,7 +191,7 @@ def _by_outcome(mdp: MDP, per_stage: FloatArray, rows: int) -> FloatArray:
 def _rounded_units(
     mdp: MDP, reward: FloatArray, floor_of: FloatArray, step: float, *, up: bool
 ) -> tuple[IntArray, float]:
-    """Return the rewards in steps above the floors of their stages, and how far rounding may move a return."""
+    """Return the rewards in steps above the floors of their stages, and the largest change of a return by rounding."""
     base = _by_outcome(mdp, floor_of, len(reward))
     units = whole_steps(reward, base, step, up=up).astype(np.int64)
     moved = np.abs(reward - base - units * step)
@@ -190,8 +201,8 @@ def _rounded_units(
 def reward_step(rewards: FloatArray) -> tuple[Fraction | float, Fraction] | None:
     """Return the smallest reward and the largest step such that all rewards are whole steps above it, up to noise.
 
-    None if there is no such step, or if it is so small that sums in steps are not exact as floats. If no step is found, the
-    search is repeated in units of a power of ten, which finds one for very small and very large rewards.
+    The result is None if there is no such step, or if it is so small that sums in steps are not exact as floats. If no step
+    is found, the search is repeated in units of a power of ten, which works for very small and very large rewards.
     """
     found = _step(rewards, _noise(rewards))
     if found is None and (size := float(np.abs(rewards).max())) > 0.0:
@@ -199,7 +210,7 @@ def reward_step(rewards: FloatArray) -> tuple[Fraction | float, Fraction] | None
         scaled, noise = rewards / float(unit), 10.0 * ROUNDING
         values = np.union1d(scaled, 0.0)
         gaps, sizes = np.diff(values), np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
-        blurred = (gaps > 0.1 * ROUNDING * sizes) & (gaps < 100.0 * noise)  # different, but not by much more than noise
+        blurred = (gaps > 0.1 * ROUNDING * sizes) & (gaps < 100.0 * noise)  # distinct, but too close for the noise
         found = None if blurred.any() else _step(scaled, noise)
         if found is not None:
             base, step = found
@@ -216,7 +227,7 @@ def _step(rewards: FloatArray, noise: float) -> tuple[Fraction | float, Fraction
     if above.size == 1:
         return exact_base, Fraction(1)
     denominator = 1
-    for _ in range(40):  # each round extends the denominator to the first reward that it does not fit
+    for _ in range(40):  # each round extends the denominator to fit one more reward
         scaled = above * denominator
         if scaled[-1] > MAX_STEPS or denominator > 10**7:
             return None
@@ -232,7 +243,7 @@ def _step(rewards: FloatArray, noise: float) -> tuple[Fraction | float, Fraction
 
 
 def _noise(rewards: FloatArray) -> float:
-    """Return the distance up to which a reward counts as on a lattice: 1e-9 times the largest reward, at most 1e-9."""
+    """Return the largest distance of a reward from its lattice point: 1e-9 times the largest reward, at most 1e-9."""
     return NOISE * min(1.0, float(np.abs(rewards).max()) or 1.0)
 
 
@@ -254,13 +265,13 @@ def sum_error(H: int) -> float:
 def distinct_rewards(mdp: MDP) -> FloatArray:
     """Return the distinct rewards of the actions that exist in reachable states, increasing."""
     if mdp.row_reward is None:
-        return np.unique(_collected(mdp, mdp.reward))
+        return np.unique(_collectable_rewards(mdp, mdp.reward))
     met = mdp.reachable[:-1] if len(mdp.row_reward) > 1 else np.any(mdp.reachable[:-1], axis=0)[None]
     return np.unique(mdp.row_reward[np.broadcast_to(mdp.available & met[:, :, None], mdp.row_reward.shape)])
 
 
-def _collected(mdp: MDP, reward: FloatArray) -> FloatArray:
-    """Return the rewards with those of unreachable states, which no path collects, replaced by the least of their stage."""
+def _collectable_rewards(mdp: MDP, reward: FloatArray) -> FloatArray:
+    """Return the rewards, where those of unreachable states are replaced by the least reward of the stage."""
     met, starts = mdp.reachable[:-1], mdp.row_start[:: mdp.A]
     if mdp.stationary:
         met = met if len(reward) > 1 else np.any(met, axis=0)[None]
@@ -308,14 +319,14 @@ def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @per_structure
 def possible_returns(mdp: MDP) -> tuple[float, float, float]:
     """Return the least and the greatest return of any policy and kernel on the same outcomes, and their rounding error."""
-    least, most = _bounds(mdp, _discounted(mdp, every_stage=False))
+    least, most = _bounds(mdp, _discounted_rewards(mdp, every_stage=False))
     return float(least[0]), float(most[0]), sum_error(mdp.H) * float(np.abs(distinct_rewards(mdp)).max())
 
 
-def cut(mdp: MDP, values: Any) -> FloatArray:
-    """Return bounds on returns, with those beyond the possible returns replaced by the nearest one.
+def cut_to_possible(mdp: MDP, values: Any) -> FloatArray:
+    """Return bounds on returns, clipped to the range of possible returns.
 
-    Rounding moves sums by some last digits; values this close to a possible return are left as they are.
+    Values that exceed the range by no more than rounding error are not changed.
     """
     least, most, slack = possible_returns(mdp)
     values = np.asarray(values, np.float64)

@@ -22,13 +22,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bqrl.errors import FileFormatError
-from bqrl.kernels.layout import Moves
+from bqrl.loops.layout import Moves
 from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, require, whole_numbers_of
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import Paid
 
-NOISE = 1e-9  # rewards this close to a lattice, relative to the largest reward (at most 1), lie on it
-SNAP = 1e-3  # a need this close to a point, in steps, is that point (plus the noise of H rewards)
+NOISE = 1e-9  # rewards this close to a lattice, relative to the largest reward (at most 1), count as on it
+SNAP = 1e-3  # a need this close to a point, in steps (plus the noise of H rewards), counts as that point
 
 NO_JUMPS = np.empty((0, 0), np.int64)
 EMPTY = np.zeros(0)
@@ -107,7 +107,7 @@ class Grid(ABC):
         return self.units[h if len(self.units) > 1 else 0, mdp.row_start[k * rows] : mdp.row_start[(k + 1) * rows]]
 
     def drop(self, h: int) -> int:
-        """Return d such that a reward of u steps takes column i of stage h to column i + d - u; 0 for a set."""
+        """Return d such that a reward of u steps moves column i of stage h to column i + d - u; 0 for a set."""
         return 0
 
 
@@ -158,7 +158,7 @@ class Lattice(Grid):
         return SNAP + self.H * self.noise / self.width
 
     def drop(self, h: int) -> int:
-        """Return d such that a reward of u steps takes column i of stage h to column i + d - u of stage h + 1."""
+        """Return d such that a reward of u steps moves column i of stage h to column i + d - u of stage h + 1."""
         return int(self.lowest[h] - self.lowest[h + 1])
 
     def moves(self, mdp: MDP, h: int) -> Moves:
@@ -239,7 +239,7 @@ class Rounded(Lattice):
         return need - self.base[h] - steps * self.width
 
     def arrays(self) -> dict[str, Any]:
-        """Return the grid as plain arrays, the rewards in steps included."""
+        """Return the grid as plain arrays, including the rewards in steps."""
         more = {
             "numbers": np.array([self.width, self.noise, self.bound, self.discount]),
             "rounded_up": np.array(self.up),
@@ -287,7 +287,7 @@ class ReturnSet(Grid):
         return np.searchsorted(self.sets[h], np.asarray(need) - self.slack, side="left")
 
     def moves(self, mdp: MDP, h: int) -> Moves:
-        """Return the reward index of every outcome of stage `h`, and jumps[u, i], to which reward u takes column i."""
+        """Return the reward index of every outcome of stage `h`, and jumps[u, i], the column to which reward u moves column i."""
         here, after = self.sets[h], self.sets[h + 1]
         left = here[None, :] - self.discount**h * self.rewards[:, None]
         table = np.searchsorted(after, left - self.slack, side="left")
@@ -327,7 +327,7 @@ KINDS: dict[str, type[Lattice] | type[ReturnSet]] = {kind.kind: kind for kind in
 
 
 def grid_from_arrays(arrays: dict[str, Any]) -> Grid:
-    """Return the grid that saved arrays describe; FileFormatError if they describe none."""
+    """Return the grid that saved arrays describe; raise FileFormatError if they describe none."""
     kind = str(arrays.get("kind", ""))
     if kind not in KINDS:
         raise FileFormatError(f"expected a grid of kind {', '.join(KINDS)}, got {kind[:40]!r}", column="kind")
@@ -343,12 +343,12 @@ def distinct_moves(mdp: MDP, h: int, units: IntArray) -> list[tuple[int, int, in
     return [(int(s), int(u), int(t)) for s, u, t in found]
 
 
-def merged(values: FloatArray, slack: float) -> FloatArray:
+def merge_close(values: FloatArray, slack: float) -> FloatArray:
     """Return sorted values, one per group of values within `slack` of each other."""
-    return apart(np.sort(values), slack)
+    return drop_close(np.sort(values), slack)
 
 
-def apart(values: FloatArray, slack: float) -> FloatArray:
+def drop_close(values: FloatArray, slack: float) -> FloatArray:
     """Return the first of the sorted values, then each value more than `slack` above the last one returned."""
     starts = np.flatnonzero(np.r_[True, np.diff(values) > slack])
     ends = np.r_[starts[1:], values.size] - 1

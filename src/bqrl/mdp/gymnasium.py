@@ -11,16 +11,16 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from bqrl.checks import wrong, wrong_type
+from bqrl.checks import bad_type, bad_value
 from bqrl.errors import ArgumentError
-from bqrl.kernels.draws import draw
+from bqrl.loops.draws import draw
 from bqrl.mdp import model
 
 
 class AvailableActions(Discrete):
-    """Discrete(A) whose sample(), if no mask is given, draws among the actions that exist in the current state.
+    """The space Discrete(A); without a mask, sample() draws among the actions available in the current state.
 
-    Seeding announces a new rollout, so draws until the next reset use the actions of the first stage.
+    Seeding starts a new rollout: until the next reset, sample() draws among the actions of the first stage.
     """
 
     def __init__(self, first: NDArray[np.int8]) -> None:
@@ -33,7 +33,7 @@ class AvailableActions(Discrete):
         return super().seed(seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> np.int64:
-        """A random action; see Discrete.sample for `mask` and `probability`."""
+        """Return a random action; see Discrete.sample for `mask` and `probability`."""
         if probability is not None:
             return super().sample(mask, probability)
         return super().sample(self.mask if mask is None else mask)
@@ -54,9 +54,9 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
 
     def __init__(self, mdp: model.MDP, render_mode: str | None = None) -> None:
         if not isinstance(mdp, model.MDP):
-            raise wrong_type("mdp", mdp, "be an MDP", type(mdp).__name__)
+            raise bad_type("mdp", mdp, "be an MDP", type(mdp).__name__)
         if render_mode not in (None, "ansi"):
-            raise wrong("render_mode", render_mode, "be 'ansi' or None")
+            raise bad_value("render_mode", render_mode, "be 'ansi' or None")
         self.mdp = mdp
         self.render_mode = render_mode
         self.observation_space = Discrete(mdp.S)
@@ -70,14 +70,14 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """The first state, drawn from the model's start."""
+        """Return the first state, drawn from the model's start, and the info."""
         super().reset(seed=seed)
         self._state, self._stage = draw(self.mdp.mu.tolist(), 0, self.mdp.S, self.np_random.random()), 0
         self._played = "started"
         return np.int64(self._state), self._info()
 
     def step(self, action: np.int64) -> tuple[np.int64, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Next state, reward, whether this was the last stage, False, and stage and mask."""
+        """Return the next state, the reward, whether this was the last stage, False, and the info."""
         mdp, h, s = self.mdp, self._stage, self._state
         if h >= mdp.H:
             message = "expected a running episode, got an action before reset or after the end; call reset first"
@@ -85,13 +85,13 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
         try:
             a = operator.index(action)
         except TypeError:
-            raise wrong_type("action", action, "be a whole number", type(action).__name__) from None
+            raise bad_type("action", action, "be a whole number", type(action).__name__) from None
         if not 0 <= a < mdp.A:
-            raise wrong("action", a, f"be from 0 to {mdp.A - 1}")
+            raise bad_value("action", a, f"be from 0 to {mdp.A - 1}")
         successors, probabilities, rewards = mdp.outcomes(h, s, a)
         if successors.size == 0:
             rule = f"be available in state {mdp.state_label(s)} at stage {h + 1}"
-            raise wrong("action", a, rule, mdp.action_label(a), remedy="see info['action_mask']")
+            raise bad_value("action", a, rule, mdp.action_label(a), remedy="see info['action_mask']")
         u, event, noise = self.np_random.random(), -1, mdp.noise
         if noise is not None and noise.known:
             event, i = noise.draw(noise.row(h, s, a), probabilities, u)
@@ -107,7 +107,7 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
         return np.int64(self._state), reward, self._stage == mdp.H, False, info
 
     def render(self) -> str | None:
-        """One line about the course of the episode, in the mode `ansi`."""
+        """Return one line about the progress of the episode in the mode `ansi`; None without a mode."""
         if self.render_mode is None:
             return None
         if self._state < 0:

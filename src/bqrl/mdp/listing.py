@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import nearest, shown, wrong_type
+from bqrl.checks import bad_type, nearest, one_line
 from bqrl.errors import ModelError, SizeError
-from bqrl.kernels.tolerance import SUM_TOL
+from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.columns import (
     EVENT,
@@ -26,7 +26,7 @@ from bqrl.mdp.columns import (
     TEXT,
     Codes,
     cells_of,
-    coded,
+    code_labels,
     frame_columns,
     match_columns,
     warn_of_costs,
@@ -36,13 +36,13 @@ from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.table import Table, check_gaps, from_columns, is_id, row_place
 from bqrl.mdp.validation import sum_hint
 
-Mentioned = Mapping[int, tuple[str, int | None]]  # where a message says that a state is named, and the line of a file
+Mentioned = Mapping[int, tuple[str, int | None]]  # state -> first place and line of a file that name it
 PADDED = re.compile(r"[+-]?0\d")  # codes such as 007, which are names
 
 
 @dataclass(slots=True, kw_only=True)
 class Listing:
-    """The lines of a table by role."""
+    """The columns of a table of transitions, by role."""
 
     ids: dict[str, Codes]  # state, action, next_state, and event and law where there are such columns
     probability: FloatArray
@@ -52,11 +52,11 @@ class Listing:
     lines: Sequence[int] | None = None  # line numbers in a file; None for a frame
 
     def where(self, i: int) -> str:
-        """Line `i` as a message names it."""
+        """Return the name of line `i` for messages."""
         return f"row {i}" if self.lines is None else f"line {self.lines[i]}"
 
     def error(self, i: int, message: str, role: str | None = None, **facts: Any) -> ModelError:
-        """A ModelError about line `i`."""
+        """Return a ModelError about line `i`."""
         line = None if self.lines is None else int(self.lines[i])
         column = None if role is None else self.headers[role]
         return ModelError(f"{self.where(i)}: {message}", line=line, column=column, **facts)
@@ -75,7 +75,7 @@ class _Rows:
     first_stage: int
 
     def place(self, q: int) -> tuple[tuple[int | None, int, int], str]:
-        """Row `q` as indices and in words."""
+        """Return row `q` as indices and in words."""
         return row_place(q, self.shape, self.staged, (self.states, self.actions), self.first_stage)
 
 
@@ -86,22 +86,22 @@ def read_frame(
     state_names: Any = None,
     action_names: Any = None,
 ) -> tuple[Table, int, dict[str, Any]]:
-    """Table, horizon, and names and noise of a frame with one row per outcome."""
+    """Return the table, the horizon, and the names and noise of a frame with one row per outcome."""
     listed = frame_columns(frame)
     place = match_columns([header for header, _ in listed], columns)
     headers = {role: listed[i][0] for role, i in place.items()}
-    cells = {role: _flat(*listed[i], labels=role in TEXT) for role, i in place.items()}
+    cells = {role: _flat_cells(*listed[i], labels=role in TEXT) for role, i in place.items()}
     lengths = {len(column) for column in cells.values()}
     if len(lengths) > 1 or not lengths.pop():
         message = "the columns of a table must have one length of at least 1"
-        raise ModelError(f"{message}, got {shown({headers[role]: len(column) for role, column in cells.items()})}")
+        raise ModelError(f"{message}, got {one_line({headers[role]: len(column) for role, column in cells.items()})}")
     numbers = {
         role: _floats(column, headers[role], shares=role == "probability")
         for role, column in cells.items()
         if role not in TEXT
     }
     listing = Listing(
-        ids={role: coded(column) for role, column in cells.items() if role in TEXT},
+        ids={role: code_labels(column) for role, column in cells.items() if role in TEXT},
         probability=numbers["probability"],
         reward=numbers["reward"],
         stage=numbers.get(STAGE),
@@ -110,8 +110,8 @@ def read_frame(
     return to_table(listing, horizon, state_names, action_names)
 
 
-def _flat(header: str, column: Any, *, labels: bool) -> list[Any]:
-    """The cells of a column; ModelError if it is not a flat list. Labels may be tuples, and an array of shape () is a number."""
+def _flat_cells(header: str, column: Any, *, labels: bool) -> list[Any]:
+    """Return the cells of a column; raise ModelError unless it is flat. Labels may be tuples; numbers may be 0-d arrays."""
     nested = (list, dict, np.ndarray) if labels else (list, tuple, dict, np.ndarray)
     try:
         cells = None if isinstance(column, (str, bytes, Mapping)) else cells_of(column)
@@ -119,13 +119,13 @@ def _flat(header: str, column: Any, *, labels: bool) -> list[Any]:
         cells = None
     bad = [x for x in cells or () if isinstance(x, nested) and getattr(x, "shape", 1) != ()]
     if cells is None or bad:
-        got = shown(bad[0] if bad else column)
-        raise ModelError(f"the column {shown(header)} must be a flat list, got {got}", column=header)
+        got = one_line(bad[0] if bad else column)
+        raise ModelError(f"the column {one_line(header)} must be a flat list, got {got}", column=header)
     return cells
 
 
 def _floats(cells: list[Any], header: str, *, shares: bool) -> FloatArray:
-    """A column as numbers; shares may be percentages."""
+    """Return a column as numbers; with `shares`, percentages are allowed."""
     numbers = [without_percent(cell) for cell in cells] if shares else cells
     try:
         if np.asarray(numbers).dtype.kind in "bc":
@@ -134,12 +134,12 @@ def _floats(cells: list[Any], header: str, *, shares: bool) -> FloatArray:
     except (TypeError, ValueError, OverflowError):
         bad = next((i for i, cell in enumerate(numbers) if not _is_number(cell)), 0)
         hint = "; write it as 1234.5" if isinstance(cells[bad], str) and any(map(str.isdecimal, cells[bad])) else ""
-        message = f"row {bad}: expected a number, got {shown(cells[bad])} (column {header}){hint}"
+        message = f"row {bad}: expected a number, got {one_line(cells[bad])} (column {header}){hint}"
         raise ModelError(message, column=header) from None
 
 
 def _is_number(cell: Any) -> bool:
-    """Whether a cell is a number or spells one."""
+    """Return whether a cell is a number or spells one."""
     try:
         float(cell)
     except (TypeError, ValueError, OverflowError):
@@ -150,14 +150,13 @@ def _is_number(cell: Any) -> bool:
 def to_table(
     listing: Listing, horizon: int | None, state_names: Any = None, action_names: Any = None, **noise: Any
 ) -> tuple[Table, int, dict[str, Any]]:
-    """Table, horizon, and names, values and noise of the listed lines. A number in place of names is the number of ids.
+    """Return the table, the horizon, and the names, values and noise of the listed lines.
 
-    With them comes where states without lines of their own are `mentioned`, for messages.
-
-    `noise` holds further fields of `SharedNoise`, used if there is a column of events.
+    `state_names` and `action_names` may also be the number of ids. The result also says, for messages, where states without
+    lines of their own are `mentioned`. `noise` holds further fields of `SharedNoise`, used if there is a column of events.
     """
-    (s, s_next), S, states = _numbered(listing, ("state", "next_state"), state_names)
-    (a,), A, actions = _numbered(listing, ("action",), action_names)
+    (s, s_next), S, states = _number_ids(listing, ("state", "next_state"), state_names)
+    (a,), A, actions = _number_ids(listing, ("action",), action_names)
     staged, shared = listing.stage is not None, EVENT in listing.ids
     stage, first_stage = np.zeros(s.size, np.int64), 0
     if listing.stage is not None:
@@ -184,7 +183,7 @@ def to_table(
         stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared
     )
     facts: dict[str, Any] = {"state_names": states, "action_names": actions, "noise": None}
-    facts["mentioned"] = _mentioned(listing, s, s_next, S)
+    facts["mentioned"] = _first_mentions(listing, s, s_next, S)
     if state_names is None:
         facts["state_values"] = _values(listing, {"next_state": s_next, "state": s}, states or range(S))
     if shared and set(listing.ids[EVENT].labels) != {""}:
@@ -196,22 +195,22 @@ def to_table(
 # -- ids ---------------------------------------------------------------------------------------------------------------
 
 
-def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[list[IntArray], int, list[str] | None]:
-    """Indices of the id columns, the number of ids, and their names. `given` is a list of names, their number, or None."""
+def _number_ids(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[list[IntArray], int, list[str] | None]:
+    """Return the indices of the id columns, the number of ids, and their names; `given` holds names, their number, or None."""
     columns, kind = [listing.ids[role] for role in roles], IDS[roles[0]]
     labels = list(dict.fromkeys(label for column in columns for label in column.labels))
     numbers = np.array([_number(label) for label in labels])
-    if given is None and any(map(PADDED.match, labels)):  # names, but in the order of the numbers that they spell
+    if given is None and any(map(PADDED.match, labels)):  # such labels are names, sorted by the numbers that they spell
         labels, numbers = [labels[i] for i in np.argsort(numbers, kind="stable")], np.full(len(labels), np.nan)
     words = np.isnan(numbers)
     if not isinstance(given, int | Iterable | None):
-        raise wrong_type(f"{kind}_names", given, "be a list of names")
+        raise bad_type(f"{kind}_names", given, "be a list of names")
     names = None if given is None or isinstance(given, int) else [str(name) for name in given]
     total = given if isinstance(given, int) else None if names is None else len(names)
     listed = names is not None and not (np.all(is_id(numbers)) and not set(labels) & set(names))
 
     def about(label: str, message: str) -> ModelError:
-        """The error about the first line that holds a label."""
+        """Return the error about the first line that holds a label."""
         role, column = next((r, c) for r, c in zip(roles, columns, strict=True) if label in c.labels)
         return listing.error(int((column.code == column.labels.index(label)).argmax()), message, role)
 
@@ -227,18 +226,18 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
         index = {name: i for i, name in enumerate(names)}
         for label in labels:
             if label not in index:
-                raise about(label, f"expected one of the named {kind}s, got {shown(label)}{nearest(label, names)}")
+                raise about(label, f"expected one of the named {kind}s, got {one_line(label)}{nearest(label, names)}")
     elif words.any():
         word = labels[int(words.argmax())]
-        raise about(word, f"expected a number as for other {kind}s, got the name {shown(word)}; use one kind")
-    else:  # numbers that count from 0 or from 1
+        raise about(word, f"expected a number as for other {kind}s, got the name {one_line(word)}; use one kind")
+    else:  # numbers that begin at 0 or 1
         if not is_id(numbers).all():
             label = labels[int((~is_id(numbers)).argmax())]
-            raise about(label, f"expected a name or a whole number from 0 or 1, got {shown(label)}; {by_name}")
+            raise about(label, f"expected a name or a whole number from 0 or 1, got {one_line(label)}; {by_name}")
         low, high = int(numbers.min()), int(numbers.max())
         if total is None and low > 1:
             label = labels[int(numbers.argmin())]
-            raise about(label, f"expected {kind} ids from 0 or 1 on, got {low}; renumber them, or {by_name}")
+            raise about(label, f"expected {kind} ids that begin at 0 or 1, got {low}; renumber them, or {by_name}")
         first = low if total is None else int(low > 0 and high == total)
         if total is not None and high - first >= total:
             label = labels[int(numbers.argmax())]
@@ -246,13 +245,13 @@ def _numbered(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[lis
         index = {label: int(x) - first for label, x in zip(labels, numbers, strict=True)}
         total = high - first + 1 if total is None else total
         if names is None and first and total <= max(2**24, 100 * listing.probability.size):
-            names = list(map(str, range(1, total + 1)))  # ids from 1 are the names, so that tables show the file's ids
+            names = list(map(str, range(1, total + 1)))  # ids that begin at 1 become names, so that tables show them
     places = [np.array([index[label] for label in column.labels], np.int64)[column.code] for column in columns]
     return places, len(names) if names is not None else int(total or 0), names
 
 
-def _mentioned(listing: Listing, s: IntArray, s_next: IntArray, S: int) -> Mentioned:
-    """The first line that names each next state without a line of its own."""
+def _first_mentions(listing: Listing, s: IntArray, s_next: IntArray, S: int) -> Mentioned:
+    """Return the first line that names each next state without a line of its own."""
     own = np.zeros(S, dtype=bool)
     own[s] = True
     lines = np.flatnonzero(~own[s_next])
@@ -265,7 +264,7 @@ def _mentioned(listing: Listing, s: IntArray, s_next: IntArray, S: int) -> Menti
 
 
 def _values(listing: Listing, places: dict[str, IntArray], names: Sequence[Any]) -> tuple[Any, ...] | None:
-    """The cells that name the states, by number; None for a file. A state that no line names has its name as value."""
+    """Return the cells that name the states, by index; None for a file. A state that no line names has its name as value."""
     values = list(names)
     for role, place in places.items():
         column = listing.ids[role]
@@ -278,7 +277,7 @@ def _values(listing: Listing, places: dict[str, IntArray], names: Sequence[Any])
 
 
 def _number(label: str) -> float:
-    """The number that an id spells, or NaN."""
+    """Return the number that an id spells, or NaN."""
     try:
         number = float(label)
     except ValueError:
@@ -287,12 +286,12 @@ def _number(label: str) -> float:
 
 
 def _first_stage(listing: Listing, stages: FloatArray) -> int:
-    """The smallest stage, which must be 0 or 1; all stages must be whole numbers."""
+    """Return the smallest stage, which must be 0 or 1; all stages must be whole numbers."""
     proper = is_id(stages)
     i = int(stages.argmin() if proper.all() else proper.argmin())
     if not proper[i] or stages[i] > 1:
         hint = f"; subtract {stages[i]:.15g}" if proper[i] else ""
-        raise listing.error(i, f"expected stages as whole numbers from 0 or 1 on, got {stages[i]:.15g}{hint}", STAGE)
+        raise listing.error(i, f"expected stages as whole numbers from 0 or 1, got {stages[i]:.15g}{hint}", STAGE)
     return int(stages[i])
 
 
@@ -319,7 +318,7 @@ def _check_numbers(listing: Listing, rows: _Rows) -> None:
 
 
 def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
-    """The error for row `q`, whose probabilities do not sum to 1; it names a repeated line if there is one."""
+    """Return the error for row `q`, whose probabilities do not sum to 1; it names a repeated line if there is one."""
     where, text = rows.place(q)
     members = np.flatnonzero(rows.row == q)
     total = listing.probability[members].sum()
@@ -348,7 +347,7 @@ def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
 
 
 def _read_events(listing: Listing, rows: _Rows, table: Table, **fields: Any) -> SharedNoise:
-    """The shared noise of lines with events; a line without an event belongs to a row without a law."""
+    """Return the shared noise of lines with events; a line without an event belongs to a row without a law."""
     row, p = rows.row, listing.probability
     event, laws = listing.ids[EVENT], listing.ids.get(LAW, Codes(code=np.zeros(row.size, np.int64), labels=[""]))
     named = np.array([label != "" for label in event.labels])[event.code]
@@ -358,7 +357,7 @@ def _read_events(listing: Listing, rows: _Rows, table: Table, **fields: Any) -> 
     differs = np.flatnonzero(named & (np.abs(p - p[first]) > SUM_TOL))
     if differs.size:
         i, j = int(differs[0]), int(first[differs[0]])
-        event_name = shown(event.labels[event.code[i]])
+        event_name = one_line(event.labels[event.code[i]])
         raise listing.error(
             i,
             f"expected the probability {p[j]:.12g} of event {event_name} as in {listing.where(j)}, got {p[i]:.12g}; give rows"

@@ -1,4 +1,4 @@
-"""Models from files: which reader serves which ending."""
+"""Loads models from files; the ending of the name selects the reader."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bqrl.checks import wrong
-from bqrl.mdp.files import checked_ending, naming, read_arrays
+from bqrl.checks import bad_value
+from bqrl.mdp.files import checked_ending, name_errors, read_arrays
 from bqrl.mdp.files.csv import read_csv, read_facts
 from bqrl.mdp.files.json import read_json
 from bqrl.mdp.files.npz import read_dense, read_stored
@@ -19,10 +19,10 @@ LIMITS = {".csv": MAX_TEXT, ".csv.gz": MAX_TEXT, ".json": MAX_JSON}
 Kinds = Mapping[str, tuple[str, Callable[[dict[str, Any]], Any]]]  # marker array -> (what a file holds, its reader)
 
 
-def load(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds | None = None, **options: Any) -> Any:
-    """The model in a file; `options` are horizon, start, discount and columns, see `bqrl.load`.
+def load_model(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds | None = None, **options: Any) -> Any:
+    """Return the model in a file; `options` are horizon, start, discount and columns, see `bqrl.load`.
 
-    `kinds` says what else an .npz file may hold, by the name of an array.
+    `kinds` lists other content that an .npz file may hold, each marked by the name of an array.
     """
     place = Path(path)
     given = {name: value for name, value in options.items() if value is not None}
@@ -31,16 +31,16 @@ def load(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds | None 
     if kinds is not None and marker is not None:
         what, reader = kinds[marker]
         for name in given:
-            raise wrong(name, given[name], f"not be given for {place.name}, which holds a {what}")
-        with naming(place):
+            raise bad_value(name, given[name], f"not be given for {place.name}, which holds a {what}")
+        with name_errors(place):
             return reader(content)
     if "horizon" in given:
         check_horizon(given["horizon"])
-    with naming(place, given):
+    with name_errors(place, given):
         if place.name.lower().endswith((".csv", ".csv.gz")):
             return MDP.from_table(**read_csv(content, **given))
         if "columns" in given:
-            raise wrong("columns", given["columns"], "be given for .csv files only", remedy="omit it")
+            raise bad_value("columns", given["columns"], "be given for .csv files only", remedy="omit it")
         if not isinstance(content, dict):
             return MDP.from_table(**read_json(content, **given))
         if "transitions" in content:
@@ -50,20 +50,20 @@ def load(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds | None 
 
 
 def states_horizon(path: str | Path) -> bool:
-    """Whether a model file states its horizon; a .csv file need not."""
+    """Return whether a model file states its horizon; a .csv file need not."""
     place = Path(path)
     if checked_ending(place) in (".npz", ".json"):
         return True
-    with naming(place):
+    with name_errors(place):
         return "horizon" in read_facts(_content(place, None))
 
 
 def _content(place: Path, max_bytes: int | None) -> Any:
-    """The arrays of an .npz file, or the bytes of a text file."""
+    """Return the arrays of an .npz file, or the bytes of a text file."""
     kind = checked_ending(place, "read other tables with pandas and pass them to bqrl.MDP")
     if kind == ".npz":
         return read_arrays(place, max_bytes=max_bytes)
     limit = size_limit(max_bytes, LIMITS[kind])
-    with naming(place):
+    with name_errors(place):
         content = read_regular(place, limit)
         return gunzip(content, limit) if kind == ".csv.gz" else content

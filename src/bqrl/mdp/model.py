@@ -1,7 +1,7 @@
 """The model: a finite-horizon Markov decision process, checked once and frozen.
 
-`bqrl.mdp.build` and `bqrl.mdp.listing` turn every form in which a model may be given into a table of outcomes; the checks are
-those of `bqrl.mdp.table` and `bqrl.mdp.validation`.
+`bqrl.mdp.build` and `bqrl.mdp.listing` convert every input format to a table of outcomes; `bqrl.mdp.table` and
+`bqrl.mdp.validation` hold the checks.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium.envs.registration import load_env_creator, registry
 from numpy.typing import NDArray
 
-from bqrl.checks import is_one_line, nearest, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, is_one_line, nearest, one_line
 from bqrl.display import Tabular
 from bqrl.errors import ModelError, SizeError
-from bqrl.mdp import files, gymnasium  # which import this module, because they write and play models
+from bqrl.mdp import files, gymnasium  # they import this module, too, to write and play models
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.build import build_table
 from bqrl.mdp.columns import check_flat, is_frame
@@ -43,8 +44,8 @@ class MDP(Tabular):
         (pandas, polars, a dict of columns or a list of dicts) with the columns state, action, next_state, probability,
         reward and optionally stage, whose ids are names or numbers. With a column event the rows share noise.
     rewards
-        An array (S,A) or (H,S,A), each also with a trailing successor axis. Several outcomes with the same successor and
-        different rewards are random rewards.
+        An array (S,A) or (H,S,A), each also with a trailing successor axis. Outcomes with the same successor and different
+        rewards model random rewards.
     start
         A state, its name, a law {state: probability}, or S probabilities.
     horizon
@@ -56,7 +57,7 @@ class MDP(Tabular):
     support
         Boolean array of the kernel's shape: successors that are possible although their probability is zero.
     known
-        Boolean array (S,A) or (H,S,A): rows that learners may know exactly (rows with one outcome always are).
+        Boolean array (S,A) or (H,S,A): rows that learners may know exactly. Rows with one outcome are always known.
     state_names, action_names
         Distinct names for display and for `start`.
     columns
@@ -99,7 +100,7 @@ class MDP(Tabular):
     state_values: tuple[Any, ...] | None  # the states as a step function or a frame gives them; files do not store them
     action_names: tuple[str, ...] | None
     units: str | None
-    noise: SharedNoise | None  # the laws of events whose images the rows are, where rows share them
+    noise: SharedNoise | None  # the laws of the events that drive the rows, if rows share noise
     _reward: FloatArray | None
     _per_model: dict[Any, Any]  # written by derived.per_model alone
     _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
@@ -130,10 +131,10 @@ class MDP(Tabular):
             for name, value in (("rewards", rewards), ("support", support)):
                 if value is not None:
                     remedy = "add a column reward, or pass arrays" if name == "rewards" else ""
-                    raise wrong(name, value, "not be given with a table, which has its own columns", remedy=remedy)
+                    raise bad_value(name, value, "not be given with a table, which has its own columns", remedy=remedy)
             table, H, facts = read_frame(transitions, columns, horizon, state_names, action_names)
         elif columns is not None:
-            raise wrong("columns", columns, "be given with a table of transitions (a frame) only", remedy="omit it")
+            raise bad_value("columns", columns, "be given with a table of transitions (a frame) only", remedy="omit it")
         else:
             table, H = build_table(transitions, rewards, horizon, support)
             facts = {"state_names": state_names, "action_names": action_names}
@@ -144,7 +145,7 @@ class MDP(Tabular):
     def from_table(
         cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, *, mentioned: Mentioned | None = None, **optional: Any
     ) -> MDP:  # fmt: skip
-        """MDP of outcomes already in a table, checked like any other model; `mentioned` as in `bqrl.mdp.listing`."""
+        """Return the model of a table of outcomes, checked like any other; `bqrl.mdp.listing` explains `mentioned`."""
         mdp = cls.__new__(cls)
         mdp._set(table, H, start, discount, mentioned=mentioned, **optional)
         return mdp
@@ -158,7 +159,7 @@ class MDP(Tabular):
         S, A, shape = table.S, table.A, (table.K, table.S, table.A)
         H = check_horizon(H, S)
         if units is not None and not (isinstance(units, str) and is_one_line(units)):
-            raise wrong_type("units", units, "be a word such as 'EUR'")
+            raise bad_type("units", units, "be a word such as 'EUR'")
         sizes = np.diff(table.row_start).reshape(shape)
         available, known_rows = sizes > 0, sizes == 1
         if known is not None:
@@ -179,13 +180,13 @@ class MDP(Tabular):
         self._check_actions(mentioned)
 
     def _check_actions(self, mentioned: Mentioned | None = None) -> None:
-        """Raise ModelError if a reachable state has no action: it may be another state, misspelt."""
+        """Raise ModelError if a reachable state has no action; its name may be a misspelt state."""
         stuck = self.reachable[:-1] & ~self.available.any(axis=2)
         if stuck.any():
             h, s = (int(i) for i in np.argwhere(stuck)[0])
             name, acting = self.state_label(s), np.atleast_1d(self.available.any(axis=(0, 2)))
             others = [] if acting[s] else [x for x, acts in zip(self.state_names or (), acting, strict=False) if acts]
-            stem = DIGITS.sub("", name)  # s12 is no misspelt s11
+            stem = DIGITS.sub("", name)  # names that differ only in digits are not misspelt: s12 is not s11
             near = nearest(name, (other for other in others if DIGITS.sub("", other) != stem), listed=False)
             remedy = f"{near} if not, give it an action" if near else "; give it one (a loop will do)"
             where, line = (mentioned or {}).get(s, ("", None))
@@ -195,7 +196,7 @@ class MDP(Tabular):
     # -- a frozen record --------------------------------------------------------------------------------------------
 
     def _store(self, **fields: Any) -> None:
-        """Set the fields for good: arrays become read-only, and nothing is derived yet."""
+        """Set all fields once: arrays become read-only, and no derived values are stored yet."""
         for name, value in ({"_per_model": {}, "_per_structure": {}} | fields).items():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -214,12 +215,12 @@ class MDP(Tabular):
         self._store(**state)
 
     def __deepcopy__(self, memo: Any = None) -> MDP:
-        return self  # frozen: a copy could not differ
+        return self  # a frozen model needs no copy
 
     __copy__ = __deepcopy__
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per outcome: stage (from 1; absent if the kernel is the same at all stages), state, action and so on."""
+        """Return one dict per outcome: stage (from 1; left out if all stages are the same), state, action and so on."""
         fixed = self.stationary and len(self.reward) == 1
         rows = []
         for h, s, a in np.ndindex(1 if fixed else self.H, self.S, self.A):
@@ -232,7 +233,7 @@ class MDP(Tabular):
         names, possible = self.state_names, np.flatnonzero(self.mu)
         start = f"law over {possible.size} states" if possible.size > 1 else str(possible[0])
         if names and possible.size == 1 and (names[0], names[-1]) == ("1", str(self.S)):
-            start = repr(names[possible[0]])  # ids from 1: the number would look like the id
+            start = repr(names[possible[0]])  # ids count from 1, so the index could be taken for an id
         extras = ", stationary" if self.stationary else ""
         extras += f", discount={self.discount:g}" if self.discount < 1 else ""
         return f"MDP(H={self.H}, S={self.S}, A={self.A}, start={start}, {self.successor.size} transitions{extras})"
@@ -241,7 +242,7 @@ class MDP(Tabular):
 
     @property
     def stationary(self) -> bool:
-        """Whether one stored kernel serves every stage."""
+        """Whether all stages share one stored kernel."""
         return self.available.shape[0] == 1
 
     @property
@@ -263,12 +264,12 @@ class MDP(Tabular):
         return read_only(np.repeat(by_row, np.diff(self.row_start), axis=1))
 
     def stage(self, h: int) -> Stage:
-        """Views of the outcomes, rewards and actions of stage `h`."""
+        """Return views of the outcomes, rewards and actions of stage `h`."""
         k, rows = (0 if self.stationary else h), self.S * self.A
         starts = self.row_start[k * rows : (k + 1) * rows + 1]
         here = slice(starts[0], starts[-1])
         own = starts - starts[0] if starts[0] else starts
-        own.flags.writeable = False  # like the view of the first stage: loops are compiled for one kind of array
+        own.flags.writeable = False  # read-only like the first stage, so that loops are compiled once
         rewards, by_row = self.reward, self.row_reward
         return Stage(
             row_start=own,
@@ -280,7 +281,7 @@ class MDP(Tabular):
         )
 
     def outcomes(self, h: int, s: int, a: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
-        """Successors, probabilities and rewards of one row."""
+        """Return the successors, probabilities and rewards of one row."""
         if not (0 <= h < self.H and 0 <= s < self.S and 0 <= a < self.A):
             last = (self.H - 1, self.S - 1, self.A - 1)
             raise IndexError(f"(stage, state, action) must be from (0, 0, 0) to {last}, got {(h, s, a)}")
@@ -290,7 +291,7 @@ class MDP(Tabular):
         return self.successor[here], self.probability[here], rewards[h if len(rewards) > 1 else 0, here]
 
     def dense(self, h: int) -> FloatArray:
-        """Kernel of stage `h` as a matrix (S*A, S); outcomes with the same successor add up."""
+        """Return the kernel of stage `h` as a matrix (S*A, S); outcomes with the same successor add up."""
         return self._dense_kernel(0 if self.stationary else h)
 
     @per_model
@@ -308,7 +309,7 @@ class MDP(Tabular):
     @property
     @per_structure
     def reachable(self) -> BoolArray:
-        """Which states are possible at each stage, shape (H + 1, S)."""
+        """Whether each state can be reached at each stage, shape (H + 1, S)."""
         met = np.zeros((self.H + 1, self.S), bool)
         met[0] = self.mu > 0
         for h in range(self.H):
@@ -322,7 +323,7 @@ class MDP(Tabular):
 
     @property
     def unreachable_states(self) -> list[int]:
-        """States that are possible at no stage: harmless, but often a mistake in the model."""
+        """States that cannot be reached at any stage: harmless, but often a mistake in the model."""
         return np.flatnonzero(~self.reachable.any(axis=0)).tolist()
 
     @property
@@ -336,34 +337,34 @@ class MDP(Tabular):
     # -- names ------------------------------------------------------------------------------------------------------
 
     def state_label(self, s: int) -> str:
-        """The state's name, or its number."""
+        """Return the state's name, or its number."""
         return self.state_names[s] if self.state_names else str(s)
 
     def action_label(self, a: int) -> str:
-        """The action's name, or its number."""
+        """Return the action's name, or its number."""
         return self.action_names[a] if self.action_names else str(a)
 
     # -- variants ---------------------------------------------------------------------------------------------------
 
     def with_probability(self, probability: FloatArray) -> MDP:
-        """The same problem with other probabilities on the same outcomes; zeros keep their place in the support."""
+        """Return the same problem with new probabilities of the same outcomes; outcomes of probability 0 stay possible."""
         probability = np.array(probability, dtype=np.float64)
         if probability.shape != self.successor.shape:
-            raise wrong("probability", probability, f"have shape {self.successor.shape}", probability.shape)
+            raise bad_value("probability", probability, f"have shape {self.successor.shape}", probability.shape)
         probability = replace(self._table(), probability=probability).normalise()
         noise = self.noise and self.noise.hidden
         return self._twin(probability=probability, noise=noise, _per_structure=self._per_structure)
 
     def with_noise(self, noise: SharedNoise | None) -> MDP:
-        """The same problem with these laws of events behind its rows; None: the rows share nothing."""
+        """Return the same problem with the given shared noise; None removes it."""
         if not isinstance(noise, SharedNoise | None):
-            raise wrong_type("noise", noise, "be the SharedNoise of a model or None", type(noise).__name__)
+            raise bad_type("noise", noise, "be the SharedNoise of a model or None", type(noise).__name__)
         if noise is not None:
             noise.check(self.row_start, self.probability)
         return self._twin(noise=noise, _per_structure=self._per_structure)
 
     def staged(self) -> MDP:
-        """The same problem with one stored kernel per stage, so that stages can be changed separately."""
+        """Return the same problem with one stored kernel per stage, so that stages can be changed separately."""
         if not self.stationary or self.H == 1:
             return self
         H, needed = self.H, self.H * max(self.row_start.size - 1, self.successor.size)
@@ -387,9 +388,9 @@ class MDP(Tabular):
         )
 
     def replace(self, *, start: Any = None, horizon: int | None = None, discount: float | None = None) -> MDP:
-        """The same problem with another start, discount or, if kernel and rewards are stationary, horizon."""
+        """Return the same problem with another start or discount, or another horizon if kernel and rewards are stationary."""
         if horizon is not None and horizon != self.H and not (self.stationary and len(self.reward) == 1):
-            raise wrong("horizon", horizon, f"be {self.H} for a model whose stages differ")
+            raise bad_value("horizon", horizon, f"be {self.H} for a model whose stages differ")
         twin = self._twin(
             H=self.H if horizon is None else check_horizon(horizon, self.S),
             mu=self.mu if start is None else start_law(start, self.S, self.state_names),
@@ -400,13 +401,13 @@ class MDP(Tabular):
         return twin
 
     def _twin(self, **changed: Any) -> MDP:
-        """A copy with other fields."""
+        """Return a copy with the changed fields."""
         twin = MDP.__new__(MDP)
         twin._store(**self.__getstate__() | changed)
         return twin
 
     def _table(self) -> Table:
-        """The outcomes as a table."""
+        """Return the outcomes as a table."""
         return Table(
             S=self.S, A=self.A, K=self.available.shape[0], row_start=self.row_start, successor=self.successor,
             probability=self.probability, reward=self._reward, row_reward=self.row_reward,
@@ -416,8 +417,29 @@ class MDP(Tabular):
 
     def save(self, path: str | Path, *, plain: bool = False) -> None:
         """Write the model to .csv, .csv.gz, .npz or .json; see `bqrl.save`."""
-        files.save(self, path, plain=plain)
+        files.save_model(self, path, plain=plain)
 
     def as_env(self, **options: Any) -> gymnasium.MDPEnv:
-        """A Gymnasium environment that plays this problem."""
+        """Return a Gymnasium environment that plays this problem."""
         return gymnasium.MDPEnv(self, **options)
+
+
+def check_mdp(given: Any, name: str = "mdp") -> MDP:
+    """Return `given` if it is an MDP, or the problem of that name; raise ArgumentTypeError or ArgumentError otherwise."""
+    if isinstance(given, str):
+        problems = {
+            key.removeprefix("bqrl/").removesuffix("-v0"): spec for key, spec in registry.items() if "bqrl/" in key
+        }
+        short = given.removeprefix("bqrl/").removesuffix("-v0")
+        spec = problems.get(short)
+        if spec is None:
+            remedy = "read a file with bqrl.load" if "." in given else ""
+            remedy = "build it with bqrl.from_gymnasium" if given in registry else remedy
+            got = one_line(given) + ("" if remedy else nearest(short, problems))
+            raise bad_value(name, given, "be an MDP or the name of a problem", got, remedy=remedy)
+        env: Any = load_env_creator(str(spec.entry_point))(**spec.kwargs)
+        return env.mdp
+    if not isinstance(given, MDP):
+        remedy = "build one with bqrl.MDP, bqrl.load, bqrl.envs.make or bqrl.from_gymnasium"
+        raise bad_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)
+    return given

@@ -38,10 +38,10 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, shown, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, number, one_line
 from bqrl.errors import ModelError
-from bqrl.kernels.draws import draw
-from bqrl.kernels.tolerance import SUM_TOL
+from bqrl.loops.draws import draw
+from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.table import Table, row_place, tile_starts
 from bqrl.mdp.validation import distinct_names, sum_hint
@@ -89,22 +89,22 @@ class SharedNoise:
     # -- rows and events ----------------------------------------------------------------------------------------------
 
     def row(self, h: int, s: int, a: int) -> int:
-        """Index of the row (stage, state, action)."""
+        """Return the index of the row (stage, state, action)."""
         K, S, A = self.row_law.shape
         return ((h if K > 1 else 0) * S + s) * A + a
 
     def outcome_of(self, row: int) -> IntArray:
-        """Outcome of the row, counted from 0, to which each event of its law leads; empty for a row without a law."""
+        """Return the outcome of the row, counted from 0, to which each event of its law leads; empty for a row without a law."""
         return self.pair_outcome[self.pair_start[row] : self.pair_start[row + 1]] - self.row_start[row]
 
     def reveals(self, row: int) -> bool:
-        """Whether the outcomes of the row separate all events that its law needs separated."""
+        """Return whether the outcomes of the row separate all events that its law needs separated."""
         return bool(self.separates.flat[row])
 
     def draw(self, row: int, probability: FloatArray, u: float) -> tuple[int, int]:
-        """Event (-1 without a law) and outcome of a row for the uniform u, both counted from 0.
+        """Return the event (-1 without a law) and the outcome of a row for the uniform u, both counted from 0.
 
-        The event is drawn first, by inverse CDF over its law. `probability` is that of the row's outcomes.
+        The event is drawn first, by inverse CDF over its law. `probability` holds the probabilities of the row's outcomes.
         """
         law = int(self.row_law.flat[row])
         if law < 0:
@@ -119,7 +119,7 @@ class SharedNoise:
 
     @cached_property
     def event_names(self) -> tuple[tuple[str, ...], ...]:
-        """The events of every law as distinct lines of text, as files write them; 3.0 is 3."""
+        """The events of every law as distinct lines of text, as in files; 3.0 becomes 3."""
 
         def text(event: Any) -> str:
             return str(int(event)) if isinstance(event, float) and event.is_integer() else str(event)
@@ -140,7 +140,7 @@ class SharedNoise:
 
     @cached_property
     def classes(self) -> tuple[IntArray, ...]:
-        """For every law the first event of each event's class: events of one class share an outcome in every row."""
+        """For every law, the first event of each event's class: events of one class share an outcome in every row."""
         found = []
         row_law = self.row_law.reshape(-1)
         for law, labels in enumerate(self.events):
@@ -168,7 +168,7 @@ class SharedNoise:
 
     @cached_property
     def outcome_event(self) -> IntArray:
-        """For every outcome of the model the event that it counts as, -1 in rows that do not reveal their law."""
+        """For every outcome of the model, the event that it counts as; -1 in rows that do not reveal their law."""
         shown = np.full(int(self.row_start[-1]), -1, np.int64)
         counts = np.diff(self.pair_start)
         pairs = np.repeat(self.separates.reshape(-1), counts)
@@ -179,14 +179,14 @@ class SharedNoise:
     # -- laws -----------------------------------------------------------------------------------------------------------
 
     def image(self, laws: Sequence[Any], other: FloatArray | None = None) -> FloatArray:
-        """Probabilities of every outcome of the model if the events have the given laws.
+        """Return the probability of every outcome of the model if the events have the given laws.
 
         Parameters
         ----------
         laws : sequence of arrays
             One probability vector per law, in the order of `events`.
         other : array, optional
-            Probabilities aligned with the model's, read in rows that no law drives; needed if such a row has more
+            Probabilities aligned with the model's, used in rows that no law drives; required if such a row has more
             than one outcome.
 
         Returns
@@ -202,17 +202,17 @@ class SharedNoise:
         """
         given = [np.asarray(law, dtype=np.float64) for law in laws]
         if len(given) != len(self.events):
-            raise wrong("laws", laws, f"hold {len(self.events)} laws", len(given))
+            raise bad_value("laws", laws, f"hold {len(self.events)} laws", len(given))
         for i, (law, labels) in enumerate(zip(given, self.events, strict=True)):
             if law.shape != (len(labels),):
-                raise wrong(f"laws[{i}]", law, f"hold {len(labels)} probabilities", f"shape {law.shape}")
+                raise bad_value(f"laws[{i}]", law, f"hold {len(labels)} probabilities", f"shape {law.shape}")
         weights = np.concatenate([*given, np.empty(0)])[self.pair_event]
         probability = np.bincount(self.pair_outcome, weights, minlength=int(self.row_start[-1])).astype(np.float64)
         if other is not None:
-            return np.where(self._free, other, probability)
+            return np.where(self._free_outcomes, other, probability)
         if np.any(np.diff(self.row_start)[self.row_law.reshape(-1) < 0] > 1):
-            raise wrong("other", None, "be given if rows without a law have several outcomes")
-        probability[self._free] = 1.0
+            raise bad_value("other", None, "be given if rows without a law have several outcomes")
+        probability[self._free_outcomes] = 1.0
         return probability
 
     @cached_property
@@ -223,7 +223,7 @@ class SharedNoise:
         return replace(self, probabilities=tuple(np.full(p.size, np.nan) for p in self.probabilities))
 
     def staged(self, H: int) -> SharedNoise:
-        """The noise of a stationary model written out for H stages; the laws stay shared between stages."""
+        """Return the noise of a stationary model written out for H stages; the laws stay shared between stages."""
         nnz, pairs = int(self.row_start[-1]), self.pair_outcome.size
         return replace(
             self,
@@ -245,7 +245,7 @@ class SharedNoise:
                 total = p.sum() if np.all((p >= 0.0) & (p <= 1.0 + SUM_TOL)) else np.nan
                 if not abs(total - 1.0) <= SUM_TOL:
                     raise ModelError(
-                        f"law {i} of the noise must hold probabilities that sum to 1, got {shown(p)}", name="noise"
+                        f"law {i} of the noise must hold probabilities that sum to 1, got {one_line(p)}", name="noise"
                     )
             off = np.abs(self.image(self.probabilities, probability) - probability)
             if off.size and off.max() > SUM_TOL:
@@ -256,19 +256,19 @@ class SharedNoise:
                 raise ModelError(message, row=place, name="noise")
 
     @cached_property
-    def _free(self) -> BoolArray:
+    def _free_outcomes(self) -> BoolArray:
         """Which outcomes belong to rows without a law."""
         return np.repeat(self.row_law.reshape(-1) < 0, np.diff(self.row_start))
 
 
 def shared_noise(table: Table, row: Any, outcome: Any, law: Any, event: Any, **fields: Any) -> SharedNoise:
-    """The noise of listed pairs (row, event): the outcome to which each event of a law leads in a row.
+    """Return the noise of listed pairs (row, event): the outcome to which each event of a law leads in a row.
 
     Every row has one law, or -1, and lists each of its events once. Rows with a single outcome have no law.
     `fields` are the other fields of `SharedNoise`.
     """
-    order = np.lexsort((event, row))
-    order = order[(np.diff(table.row_start)[row[order]] > 1) & (law[order] >= 0)]
+    order = np.flatnonzero((np.diff(table.row_start)[row] > 1) & (law >= 0))
+    order = order[np.argsort((row * (event.max(initial=0) + 1) + event)[order], kind="stable")]
     row_law = np.full(table.row_start.size - 1, -1)
     row_law[row[order]] = law[order]
     counts = np.bincount(row[order], minlength=row_law.size)
@@ -294,13 +294,13 @@ class EventLaw:
 
 
 def event_laws(noise: Any, H: int, mass: float | None) -> tuple[list[EventLaw], bool]:
-    """The laws of events, and whether there is one per stage."""
+    """Return the laws of events, and whether there is one per stage."""
     if mass is not None:
         mass = number(mass, "mass", 0.0, 1.0, "()")
     if isinstance(noise, (list, tuple)):
         if len(noise) != H:
             remedy = "write one law as {event: probability}"
-            raise wrong("noise", noise, f"be one law or {H} laws, one per stage", len(noise), remedy=remedy)
+            raise bad_value("noise", noise, f"be one law or {H} laws, one per stage", len(noise), remedy=remedy)
         return [_law(law, mass, f"noise[{h}]") for h, law in enumerate(noise)], True
     return [_law(noise, mass, "noise")], False
 
@@ -310,16 +310,16 @@ def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
     if frozen:
         return _from_scipy(noise, mass, name)
     if not isinstance(noise, Mapping):
-        raise wrong_type(name, noise, "be {event: probability} or a frozen discrete SciPy distribution")
+        raise bad_type(name, noise, "be {event: probability} or a frozen discrete SciPy distribution")
     if mass is not None:
-        raise wrong("mass", mass, "not be given if noise lists its events", remedy="omit it")
+        raise bad_value("mass", mass, "not be given if noise lists its events", remedy="omit it")
     if not noise:
-        raise wrong(name, noise, "have at least one event", "none")
-    p = np.array([number(value, f"{name}[{shown(event)}]", 0.0) for event, value in noise.items()])
+        raise bad_value(name, noise, "have at least one event", "none")
+    p = np.array([number(value, f"{name}[{one_line(event)}]", 0.0) for event, value in noise.items()])
     total = math.fsum(p)
     if abs(total - 1.0) > SUM_TOL:
         hint = sum_hint(total) or "; divide by the sum if it holds weights"
-        raise wrong(name, noise, "sum to 1", f"{total:.12g}{hint}")
+        raise bad_value(name, noise, "sum to 1", f"{total:.12g}{hint}")
     p = p / total if abs(total - 1.0) > p.size * 2.0**-52 else p
     return EventLaw(events=tuple(noise), probabilities=p, cut=0.0)
 
@@ -328,7 +328,7 @@ def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
     low, high = noise.support()
     inverse = noise.ppf if hasattr(noise, "ppf") else noise.icdf  # SciPy's new distributions have icdf
     if mass is None and not (math.isfinite(low) and math.isfinite(high)):
-        raise wrong(
+        raise bad_value(
             name, noise, "have finitely many events", "infinitely many", remedy="cut it with mass, e.g. mass=0.9999"
         )
     if mass is not None:
@@ -344,6 +344,6 @@ def _from_scipy(noise: Any, mass: float | None, name: str) -> EventLaw:
     total = math.fsum(p)
     if total < (mass or 1.0) - SUM_TOL:
         remedy = "give it as {event: probability}"
-        raise wrong(name, noise, "put all its mass on whole numbers", f"{total:.6g}", remedy=remedy)
+        raise bad_value(name, noise, "put all its mass on whole numbers", f"{total:.6g}", remedy=remedy)
     cut = max(0.0, 1.0 - total) if mass is not None else 0.0
     return EventLaw(events=tuple(events[p > 0.0].tolist()), probabilities=p[p > 0.0] / total, cut=cut)

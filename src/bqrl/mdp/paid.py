@@ -1,10 +1,10 @@
-"""The rewards that a policy was planned for, as far as it tracks them: what every (state, action, successor) pays.
+"""The rewards that a policy was planned for: what every (state, action, successor) pays.
 
-A policy that follows the rewards, such as a target policy, is another policy where the same transition pays otherwise: a need
-in money does not fall by quality-adjusted life years. Grids carry the rewards of the model that they were made for, without a
-copy, and `fault` compares them with those of another model. Only transitions that both models have are compared, because a
-fitted model has fewer of them. Where rewards are random, the rewards of a transition in one model must include those in the
-other. Probabilities do not matter.
+A policy that tracks rewards, such as a target policy, acts differently if the same transitions pay other rewards: rewards in
+quality-adjusted life years do not reduce a need in money. A grid refers to the rewards of the model that it was made for,
+without a copy, and `fault` compares them with the rewards of another model. Only transitions that both models have are
+compared, because a fitted model has fewer of them. Where rewards are random, the rewards of a transition in one model must
+include those in the other. Probabilities do not matter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SAME = 1e-9  # rewards whose difference is at most this, relative to their size,
 
 
 class Fault(NamedTuple):
-    """A transition that pays otherwise than in the model that a policy was planned for."""
+    """A transition whose reward differs from that in the model that a policy was planned for."""
 
     h: int
     s: int
@@ -35,7 +35,7 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Paid:
-    """Outcomes and rewards of a model, by the names of the model."""
+    """Outcomes and rewards of a model; the fields have the names of `MDP`."""
 
     S: int
     A: int
@@ -45,25 +45,25 @@ class Paid:
 
     @property
     def stages(self) -> int:
-        """Number of stages whose outcomes or rewards differ: 1 if all are alike."""
+        """Number of stored stages; 1 if all stages have the same outcomes and rewards."""
         return max((self.row_start.size - 1) // (self.S * self.A), len(self.reward))
 
     def stage(self, h: int) -> tuple[IntArray, slice]:
-        """Return the row s*A + a of every outcome of a stage, and where its outcomes are."""
+        """Return the row s*A + a of every outcome of a stage, and the slice of these outcomes."""
         rows = self.S * self.A
         k = 0 if self.row_start.size == rows + 1 else h
         starts = self.row_start[k * rows : (k + 1) * rows + 1]
         return np.repeat(np.arange(rows), np.diff(starts)), slice(int(starts[0]), int(starts[-1]))
 
     def outcomes(self, h: int, actions: int, met: BoolArray | None = None) -> tuple[IntArray, FloatArray]:
-        """Return (state * actions + action) * S + successor of every outcome of a stage, or of those met, and its reward."""
+        """Return the keys (state * actions + action) * S + successor and rewards of a stage's outcomes; `met` selects some."""
         row, here = self.stage(h)
         key = (row // self.A * actions + row % self.A) * self.S + self.successor[here]
         reward = self.reward[h if len(self.reward) > 1 else 0, here]
         return (key, reward) if met is None else (key[met], reward[met])
 
     def fault(self, mdp: MDP) -> Fault | None:
-        """Return a transition that can occur in `mdp` and pays otherwise there than here; None if there is none."""
+        """Return a transition that can occur in `mdp` and has another reward there; None if there is none."""
         other = paid(mdp)
         if other is self or all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in ("row_start", "successor", "reward")
@@ -95,7 +95,7 @@ def paid(mdp: MDP) -> Paid:
 
 
 def paid_from_arrays(arrays: dict[str, Any], H: int, S: int) -> Paid | None:
-    """Return the rewards that saved arrays describe, None if they say that there are none; FileFormatError if damaged."""
+    """Return the rewards in saved arrays, or None if none were saved; raise FileFormatError if the arrays are damaged."""
     states, A = whole_numbers_of(arrays, "paid_shape", (2,)).tolist()
     if (states, A) == (0, 0):
         return None
@@ -107,13 +107,13 @@ def paid_from_arrays(arrays: dict[str, Any], H: int, S: int) -> Paid | None:
     require(rises, "paid_row_start", f"rise from 0 to {successor.size}", start)
     require(bool(np.all((successor >= 0) & (successor < S))), "paid_successor", f"hold states below {S}", successor)
     require(len(reward) in (1, H), "paid_reward", f"have 1 or {H} rows", len(reward))
-    return Paid(S=S, A=A, row_start=start, successor=successor.astype(np.int32), reward=reward)  # as models have it
+    return Paid(S=S, A=A, row_start=start, successor=successor.astype(np.int32), reward=reward)  # int32 as in models
 
 
 def _disagreement(
     planned: tuple[IntArray, FloatArray], found: tuple[IntArray, FloatArray]
 ) -> tuple[int, float, float] | None:
-    """Return a key that both have, with a reward that only the first has and one that only the second has; else None."""
+    """Return a key in both, with a reward that only `planned` has and one that only `found` has; None if there is none."""
     key, reward = (np.concatenate(both) for both in zip(planned, found, strict=True))
     second = np.arange(key.size) >= planned[0].size
     order = np.lexsort((reward, key))

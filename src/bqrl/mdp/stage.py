@@ -12,17 +12,17 @@ from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Views of one stage: outcomes of row s*A + a are row_start[row] .. row_start[row + 1]."""
+    """Views of one stage; row = s*A + a has the outcomes row_start[row] to row_start[row + 1] - 1."""
 
     row_start: IntArray  # (S*A + 1,)
     successor: NDArray[np.int32]  # (n,)
     probability: FloatArray  # (n,)
     reward: FloatArray  # (n,)
-    row_reward: FloatArray | None  # (S, A) if all outcomes of each row agree
+    row_reward: FloatArray | None  # (S, A) if all outcomes of each row have the same reward
     available: BoolArray  # (S, A)
 
     def outcomes_of(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """Outcomes of positive probability of the given rows: position in `rows`, and index of the outcome."""
+        """Return the outcomes of positive probability of the given rows, as positions in `rows` and indices of outcomes."""
         counts = self.row_start[rows + 1] - self.row_start[rows]
         whose = np.repeat(np.arange(rows.size), counts)
         i = np.repeat(self.row_start[rows] - np.cumsum(counts) + counts, counts) + np.arange(whose.size)

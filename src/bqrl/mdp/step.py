@@ -1,7 +1,7 @@
 """A model from a step function: `step(state, action, event) -> (next_state, reward)` and the law of the event.
 
-The states are found by following `step` from the start through every action and event, for as many stages as the problem
-has. The model keeps the events as its shared noise (see `bqrl.mdp.noise`), so that learners can estimate one law from all
+The search follows `step` from the start through every action and event, stage by stage up to the horizon. The model keeps
+the events as its shared noise (see `bqrl.mdp.noise`), so that learners can estimate one law from all
 transitions instead of one law per row.
 """
 
@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import flag, number, shown, whole, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, flag, number, one_line, whole
 from bqrl.errors import ModelError, SizeError
-from bqrl.kernels.tolerance import SUM_TOL
+from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
-from bqrl.mdp.step_arrays import Found, Progress, Search, fault_text, follow_arrays, step_error
+from bqrl.mdp.step_arrays import Progress, SearchResult, StateSearch, fault_text, follow_arrays, step_error
 from bqrl.mdp.table import from_columns
 from bqrl.mdp.validation import check_horizon, distinct_names
 
 MAX_STATES = 1_000_000
-FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # calls of step that are repeated to check that it is deterministic
+MAX_TRANSITIONS = 100_000_000  # about 16 GiB while the model is built
+FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # these calls of step are repeated to check that it is deterministic
 IMMUTABLE = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
 
@@ -43,8 +44,9 @@ def from_step(
     state_name: Callable[[Any], str] = str,
     action_name: Callable[[Any], str] = str,
     max_states: int = MAX_STATES,
+    max_transitions: int = MAX_TRANSITIONS,
 ) -> MDP:
-    """The model of a step function with random events.
+    """Return the model of a step function with random events.
 
     Parameters
     ----------
@@ -73,8 +75,9 @@ def from_step(
         With `vectorized=True`: `available(states, actions)` says which pairs exist, as a boolean array.
     state_name, action_name : functions
         The name of a state and of an action in the model.
-    max_states : int
-        Raise SizeError beyond this number of states.
+    max_states, max_transitions : int
+        Raise SizeError beyond these numbers of states and of transitions, one per state, action and event. A search stops as
+        soon as the states found have more.
 
     Returns
     -------
@@ -91,22 +94,25 @@ def from_step(
     MDP(H=8, S=4, A=4, start=0, 26 transitions, stationary)
     """
     if not callable(step):
-        raise wrong_type("step", step, "be a function (state, action, event)")
+        raise bad_type("step", step, "be a function (state, action, event)")
     for name, given in (("state_name", state_name), ("action_name", action_name)):
         if not callable(given):
-            raise wrong_type(name, given, "be a function that returns a name")
+            raise bad_type(name, given, "be a function that returns a name")
     vectorized, events_observed = flag(vectorized, "vectorized"), flag(events_observed, "events_observed")
     H = check_horizon(horizon)
     laws, per_stage = event_laws(noise, H, mass)
-    limit = whole(max_states, "max_states", 1)
+    limit, most = whole(max_states, "max_states", 1), whole(max_transitions, "max_transitions", 1)
     with Progress("following the step function") as progress:
-        search = Search(laws=laws, per_stage=per_stage, H=H, first=_first_states(start), limit=limit, progress=progress)
+        search = StateSearch(
+            laws=laws, per_stage=per_stage, H=H, first=_first_states(start), limit=limit, max_transitions=most,
+            progress=progress,
+        )  # fmt: skip
         if vectorized:
             found = follow_arrays(step, actions, available, search)
         else:
             if available is not None:
                 remedy = "give actions as a function of the state instead"
-                raise wrong(
+                raise bad_value(
                     "available", available, "be given with vectorized=True only", "vectorized=False", remedy=remedy
                 )
             found = _follow(step, actions, search)
@@ -126,22 +132,22 @@ def from_step(
 
 def _first_states(start: Any) -> dict[Any, float]:
     if not isinstance(start, Mapping):
-        return {_hashable(start, "start"): 1.0}
+        return {_check_hashable(start, "start"): 1.0}
     if not start:
-        raise wrong("start", start, "name at least one state", "{}")
-    law = {_hashable(s, "start"): number(p, f"start[{shown(s)}]", 0.0, 1.0) for s, p in start.items()}
+        raise bad_value("start", start, "name at least one state", "{}")
+    law = {_check_hashable(s, "start"): number(p, f"start[{one_line(s)}]", 0.0, 1.0) for s, p in start.items()}
     if abs(math.fsum(law.values()) - 1.0) > SUM_TOL:
-        raise wrong("start", start, "sum to 1", f"{math.fsum(law.values()):.12g}")
+        raise bad_value("start", start, "sum to 1", f"{math.fsum(law.values()):.12g}")
     return law
 
 
-def _hashable(value: Any, where: str) -> Any:
+def _check_hashable(value: Any, where: str) -> Any:
     """Return the value if it is hashable; raise ArgumentTypeError otherwise."""
     try:
         hash(value)
     except TypeError:
         remedy = "use a tuple instead of a list or an array"
-        raise wrong_type(where, value, "be hashable", remedy=remedy) from None
+        raise bad_type(where, value, "be hashable", remedy=remedy) from None
     return value
 
 
@@ -164,41 +170,45 @@ class _Stepper:
         try:
             result = self.step(state, action, event)
         except Exception as fault:
-            raise step_error(_call(state, action, event), "return (next_state, reward)", fault_text(fault)) from fault
+            raise step_error(
+                _call_text(state, action, event), "return (next_state, reward)", fault_text(fault)
+            ) from fault
         if not isinstance(result, tuple) or len(result) != 2:
-            raise step_error(_call(state, action, event), "return (next_state, reward)", shown(result))
+            raise step_error(_call_text(state, action, event), "return (next_state, reward)", one_line(result))
         s_next, reward = result
         try:
             paid = float(reward) + 0.0  # turns -0.0 into 0.0
         except (TypeError, ValueError, OverflowError):
             paid = math.nan
         if not math.isfinite(paid):
-            raise step_error(_call(state, action, event), "return a finite reward", shown(reward))
+            raise step_error(_call_text(state, action, event), "return a finite reward", one_line(reward))
         try:
             hash(s_next)
         except TypeError:
-            _hashable(s_next, f"the next state of {_call(state, action, event)}")
+            _check_hashable(s_next, f"the next state of {_call_text(state, action, event)}")
         if s_next != s_next:  # NaN never equals itself, so it would be a new state each time
-            raise step_error(_call(state, action, event), "return a next state that equals itself", shown(s_next))
+            raise step_error(
+                _call_text(state, action, event), "return a next state that equals itself", one_line(s_next)
+            )
         return s_next, paid
 
     def _ask_twice(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
-        before, call = _fingerprint(state), _call(state, action, event)
+        before, call = _fingerprint(state), _call_text(state, action, event)
         result, again = self._ask(state, action, event), self._ask(state, action, event)
         if _fingerprint(state) != before:
             raise step_error(call, "leave its state unchanged", "a changed one; return a new state")
         if result != again:
-            remedy = "put what is random into noise, and compare states by value"
-            raise step_error(call, "be deterministic", f"{shown(result)}, then {shown(again)}; {remedy}")
+            remedy = "move random draws into noise, and compare states by value"
+            raise step_error(call, "be deterministic", f"{one_line(result)}, then {one_line(again)}; {remedy}")
         return result
 
 
-def _call(state: Any, action: Any, event: Any) -> str:
-    return f"step({shown(state)}, {shown(action)}, {shown(event)})"
+def _call_text(state: Any, action: Any, event: Any) -> str:
+    return f"step({one_line(state)}, {one_line(action)}, {one_line(event)})"
 
 
 def _fingerprint(state: Any) -> Any:
-    """A value that changes if a mutable state is modified."""
+    """Return a value that changes if a mutable state is modified."""
     if isinstance(state, IMMUTABLE) or (isinstance(state, tuple) and all(isinstance(x, IMMUTABLE) for x in state)):
         return None
     try:
@@ -207,8 +217,8 @@ def _fingerprint(state: Any) -> Any:
         return repr(state)
 
 
-def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
-    """Every reachable state, and every transition out of it."""
+def _follow(step: Callable[..., Any], actions: Any, search: StateSearch) -> SearchResult:
+    """Return every reachable state and every transition from it."""
     per_stage, first, limit = search.per_stage, search.first, search.limit
     ask, allowed = _Stepper(step), _actions(actions)
     states: dict[Any, int] = dict.fromkeys(first, 0)
@@ -218,6 +228,7 @@ def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
     for h in range(search.H):
         law = search.laws[h if per_stage else 0]
         after: dict[Any, None] = {}
+        search.check_transitions(len(listed) + sum(len(allowed(s)) for s in level) * len(law.events), h)
         for s in level:
             for a in allowed(s):
                 acts.setdefault(a, len(acts))
@@ -229,7 +240,7 @@ def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
                         if len(states) > limit:
                             raise SizeError(
                                 f"step must reach at most max_states={limit} states, got more by stage {h + 1}, e.g."
-                                f" {shown(s_next)}; bound the state, e.g. by min and max, or raise max_states",
+                                f" {one_line(s_next)}; bound the state, e.g. by min and max, or raise max_states",
                                 needed=len(states), limit=limit, name="max_states",
                             )  # fmt: skip
                         after[s_next] = None
@@ -239,14 +250,14 @@ def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
         level = list(after)
         if not level:
             break
-    order = _sorted(states)
+    order = _sort(states)
     number_of = {s: i for i, s in enumerate(order)}
-    act_order = _sorted(acts) if callable(actions) else list(acts)
+    act_order = _sort(acts) if callable(actions) else list(acts)
     act_number = {a: i for i, a in enumerate(act_order)}
     columns = list(zip(*listed, strict=True))
     mu = np.zeros(len(order))
     mu[[number_of[state] for state in first]] = list(first.values())
-    return Found(
+    return SearchResult(
         states=tuple(order),
         actions=tuple(act_order),
         stage=np.array(columns[0]),
@@ -259,18 +270,20 @@ def _follow(step: Callable[..., Any], actions: Any, search: Search) -> Found:
 
 
 def _actions(actions: Any) -> Callable[[Any], list[Any]]:
-    """The actions of a state, checked."""
+    """Return a function that returns the checked actions of a state."""
 
     def check(given: Any, where: str) -> list[Any]:
         if isinstance(given, str) or not isinstance(given, Iterable):
-            raise wrong_type("actions", given, "be a list", f"{shown(given)}{where}")
+            raise bad_type("actions", given, "be a list", f"{one_line(given)}{where}")
         listed = list(given)
         if not listed:
-            raise wrong("actions", given, "not be empty", f"none{where}", remedy="give one, e.g. one that does nothing")
+            raise bad_value(
+                "actions", given, "not be empty", f"none{where}", remedy="give one, e.g. one that does nothing"
+            )
         for action in listed:
-            _hashable(action, f"actions{where}")
+            _check_hashable(action, f"actions{where}")
         if len(set(listed)) < len(listed):
-            raise wrong("actions", given, "be distinct", f"{shown(listed)}{where}")
+            raise bad_value("actions", given, "be distinct", f"{one_line(listed)}{where}")
         return listed
 
     if not callable(actions):
@@ -283,16 +296,16 @@ def _actions(actions: Any) -> Callable[[Any], list[Any]]:
             try:
                 given = actions(state)
             except Exception as fault:
-                message = f"actions({shown(state)}) must return a list, got {fault_text(fault)}"
+                message = f"actions({one_line(state)}) must return a list, got {fault_text(fault)}"
                 raise ModelError(message, name="actions") from fault
-            cache[state] = check(given, f" in state {shown(state)}")
+            cache[state] = check(given, f" in state {one_line(state)}")
         return cache[state]
 
     return of_state
 
 
-def _sorted(values: Iterable[Any]) -> list[Any]:
-    """The values in increasing order if they have one type and can be compared, else in the given order."""
+def _sort(values: Iterable[Any]) -> list[Any]:
+    """Return the values in increasing order if they have one type and can be compared, else in the given order."""
     listed = list(values)
     try:
         return sorted(listed) if len({type(value) for value in listed}) == 1 else listed
@@ -303,8 +316,8 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
 # -- the model ---------------------------------------------------------------------------------------------------------
 
 
-def _model(found: Found, search: Search, events_observed: bool, **optional: Any) -> MDP:
-    """The model with the outcomes of every row, equal ones merged, and the noise behind them."""
+def _model(found: SearchResult, search: StateSearch, events_observed: bool, **optional: Any) -> MDP:
+    """Return the model: equal outcomes of a row are merged, and the events become shared noise."""
     laws, per_stage, H = search.laws, search.per_stage, search.H
     S, A, K = len(found.states), len(found.actions), H if per_stage else 1
     row = (found.stage * S + found.s) * A + found.a

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, one_line
 from bqrl.errors import ModelError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.noise import EventLaw
@@ -25,7 +25,7 @@ PATIENCE, EVERY = 2.0, 0.5  # seconds before the first line, and between lines
 
 
 class Progress:
-    """One line on stderr for a search of more than two seconds, shown only on a terminal; `say` may be called often."""
+    """A progress line on stderr, shown on a terminal if a search takes more than two seconds; `say` may be called often."""
 
     def __init__(self, what: str) -> None:
         self.what, self.shown = what, False
@@ -49,19 +49,29 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class StateSearch:
     """The input of a search: the laws of the events, the stages, the first states and the limits."""
 
     laws: list[EventLaw]
     per_stage: bool
     H: int
     first: dict[Any, float]  # law of the first state
-    limit: int  # of states
+    limit: int  # largest number of states
+    max_transitions: int  # one per (state, action, event)
     progress: Progress
+
+    def check_transitions(self, needed: int, h: int) -> None:
+        """Raise SizeError if the states found by stage `h` have more transitions than allowed, before they are followed."""
+        if needed > self.max_transitions:
+            raise SizeError(
+                f"the states must have at most max_transitions={self.max_transitions} transitions, one per action and event, "
+                f"got at least {needed} by stage {h + 1}; use fewer states, actions or events, or raise max_transitions",
+                needed=needed, limit=self.max_transitions, name="max_transitions",
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchResult:
     """The result of a search: one entry per pair (row, event), rows in increasing order."""
 
     states: Any  # by number
@@ -75,32 +85,34 @@ class Found:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The states as plain objects: rows of an array as tuples."""
+        """The states as plain objects; rows of an array become tuples."""
         if isinstance(self.states, tuple):
             return self.states
         return tuple(tuple(s) if isinstance(s, list) else s for s in self.states.tolist())
 
 
 def follow_arrays(
-    step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, search: Search
-) -> Found:
-    """Every reachable state, and every transition out of it."""
+    step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, search: StateSearch
+) -> SearchResult:
+    """Return every reachable state and every transition from it."""
     per_stage, limit = search.per_stage, search.limit
-    acts, events = _numbers(actions, "actions"), [_numbers(law.events, "events") for law in search.laws]
-    level = _first(search.first)
+    acts, events = _check_numbers(actions, "actions"), [_check_numbers(law.events, "events") for law in search.laws]
+    level = _first_states(search.first)
     known, blocks = level, []
     transitions = 0
     for h in range(search.H):
         k = h if per_stage else 0
-        after = []
+        after, left, least = [], len(level), 1 if available is not None else acts.size  # actions of a state
         for part in np.array_split(level, max(1, math.ceil(len(level) * acts.size * events[k].size / CHUNK))):
             s, a = _rows(part, acts, available)
+            left -= len(part)
+            search.check_transitions(transitions + (s.size + left * least) * events[k].size, h)
             block = _call(step, part, s, acts, a, events[k])
-            after.append(_distinct(block[0]))
-            blocks.append((np.full(len(block[1]), k), part, s, a, *block))
+            after.append(_deduplicate(block[0]))
+            blocks.append((k, part, s, a, *block))
             transitions += len(block[1])
             search.progress.say(f"{len(known):,} states, {transitions:,} transitions")
-        reached = _distinct(np.concatenate(after))
+        reached = _deduplicate(np.concatenate(after))
         fresh = reached[_find(known, reached) < 0]
         if len(known) + len(fresh) > limit:
             needed = len(known) + len(fresh)
@@ -108,49 +120,48 @@ def follow_arrays(
                 f"step must reach at most max_states={limit} states, got {needed} by stage {h + 1}; bound the state, e.g. by"
                 " np.clip, or raise max_states", needed=needed, limit=limit, name="max_states",
             )  # fmt: skip
-        known = _distinct(np.concatenate([known, fresh]))
+        known = _deduplicate(np.concatenate([known, fresh]))
         level = reached if per_stage else fresh
         if not len(level):
             break
-    columns: dict[str, list[Any]] = {name: [] for name in ("stage", "s", "a", "s_next", "reward")}
+    stages, from_, played, to = (np.empty(transitions, np.int64) for _ in range(4))
+    rewards, end = np.empty(transitions), 0
     for stage, part, s, a, s_next, reward in blocks:
-        n = len(reward) // max(1, len(s))
-        columns["stage"].append(stage)
-        columns["s"].append(np.repeat(_find(known, part)[s], n))
-        columns["a"].append(np.repeat(a, n))
-        columns["s_next"].append(_find(known, s_next))
-        columns["reward"].append(reward)
+        here, n = slice(end, end + len(reward)), len(reward) // max(1, len(s))
+        stages[here], from_[here], played[here] = stage, np.repeat(_find(known, part)[s], n), np.repeat(a, n)
+        to[here], rewards[here], end = _find(known, s_next), reward, here.stop
     mu = np.zeros(len(known))
-    mu[_find(known, _first(search.first, in_order=True))] = list(search.first.values())
-    found = {name: np.concatenate(parts) for name, parts in columns.items()}
-    return Found(states=known, actions=tuple(acts.tolist()), mu=mu, **found)
+    mu[_find(known, _first_states(search.first, in_order=True))] = list(search.first.values())
+    return SearchResult(
+        states=known, actions=tuple(acts.tolist()), stage=stages, s=from_, a=played, s_next=to, reward=rewards, mu=mu
+    )
 
 
-def _numbers(values: Any, name: str) -> Any:
+def _check_numbers(values: Any, name: str) -> Any:
     if callable(values):
         remedy = "say which exist with available(states, actions)"
-        raise wrong_type("actions", values, "be a list of numbers if vectorized=True", "a function", remedy=remedy)
+        raise bad_type("actions", values, "be a list of numbers if vectorized=True", "a function", remedy=remedy)
     try:
         array = np.array(list(values))
     except (TypeError, ValueError):
         array = np.empty(0, object)
     if array.ndim != 1 or array.dtype.kind not in "iufb" or not array.size:
-        raise wrong_type(name, values, "be numbers if vectorized=True")
+        raise bad_type(name, values, "be numbers if vectorized=True")
     if np.unique(array).size < array.size:
-        raise wrong(name, values, "be distinct")
+        raise bad_value(name, values, "be distinct")
     return array
 
 
-def _first(first: dict[Any, float], *, in_order: bool = False) -> IntArray:
+def _first_states(first: dict[Any, float], *, in_order: bool = False) -> IntArray:
     states = np.array(list(first))
     if states.ndim not in (1, 2) or states.dtype.kind not in "iu":
         rule = "be a whole number or a tuple of whole numbers if vectorized=True"
-        raise wrong_type("start", next(iter(first)), rule)
-    return states.astype(np.int64) if in_order else _distinct(states.astype(np.int64))
+        raise bad_type("start", next(iter(first)), rule)
+    return states.astype(np.int64) if in_order else _deduplicate(states.astype(np.int64))
 
 
 def _rows(states: IntArray, acts: Any, available: Callable[..., Any] | None) -> tuple[IntArray, IntArray]:
-    """Index of the state and of the action of every row that exists."""
+    """Return the indices of state and action of every row that exists."""
     s, a = np.repeat(np.arange(len(states)), acts.size), np.tile(np.arange(acts.size), len(states))
     if available is None:
         return s, a
@@ -163,7 +174,7 @@ def _rows(states: IntArray, acts: Any, available: Callable[..., Any] | None) -> 
         raise ModelError(f"available must return {s.size} booleans, got {got}", name="available")
     stuck = ~mask.reshape(len(states), acts.size).any(axis=1)
     if stuck.any():
-        state = shown(states[stuck.argmax()].tolist())
+        state = one_line(states[stuck.argmax()].tolist())
         raise ModelError(
             f"available must leave state {state} an action, got none; give one that does nothing", name="available"
         )
@@ -173,7 +184,7 @@ def _rows(states: IntArray, acts: Any, available: Callable[..., Any] | None) -> 
 def _call(
     step: Callable[..., Any], states: IntArray, s: IntArray, acts: Any, a: IntArray, events: Any
 ) -> tuple[IntArray, FloatArray]:
-    """Next states and rewards of every (row, event), checked."""
+    """Return the checked next states and rewards of every (row, event)."""
     given = np.repeat(states[s], events.size, axis=0), np.repeat(acts[a], events.size), np.tile(events, s.size)
     for array in given:
         array.flags.writeable = False
@@ -189,18 +200,20 @@ def _call(
     reward = reward.astype(np.float64) + 0.0
     if not np.all(np.isfinite(reward)):
         i = int(np.flatnonzero(~np.isfinite(reward))[0])
-        raise step_error(_place(given, i), "return a finite reward", reward[i])
+        raise step_error(_call_text(given, i), "return a finite reward", reward[i])
     again = [np.asarray(part) for part in _try(step, given)]
     differs = np.any((again[0] != s_next).reshape(len(reward), -1), axis=1) | (again[1] != reward)
     if differs.any():
         i = int(differs.argmax())
         first, second = ((x[i].tolist(), float(r[i])) for x, r in ((s_next, reward), again))
-        raise step_error(_place(given, i), "be deterministic", f"{first}, then {second}; put what is random into noise")
+        raise step_error(
+            _call_text(given, i), "be deterministic", f"{first}, then {second}; move random draws into noise"
+        )
     return s_next.astype(np.int64), reward
 
 
 def _try(step: Callable[..., Any], given: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-    """The result of step; if it raises, bisection finds one triple (state, action, event) for the message."""
+    """Return the result of step; if it raises, find a failing triple (state, action, event) for the message by bisection."""
     try:
         result = step(*given)
     except Exception as fault:
@@ -213,51 +226,56 @@ def _try(step: Callable[..., Any], given: tuple[Any, Any, Any]) -> tuple[Any, An
                 high = middle
             else:
                 low = middle
-        raise step_error(_place(given, low), "return (next_states, rewards)", fault_text(fault)) from fault
+        raise step_error(_call_text(given, low), "return (next_states, rewards)", fault_text(fault)) from fault
     if not isinstance(result, tuple) or len(result) != 2:
-        raise step_error("step", "return (next_states, rewards)", shown(result))
+        raise step_error("step", "return (next_states, rewards)", one_line(result))
     return result
 
 
 def step_error(call: str, rule: str, got: Any) -> ModelError:
-    """The error about what the step function did."""
+    """Return the error about a call of the step function."""
     return ModelError(f"{call} must {rule}, got {got}", name="step")
 
 
 def fault_text(fault: Exception) -> str:
-    """An exception of the caller's function on one line."""
+    """Return an exception of the caller's function as one line of text."""
     return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]}"
 
 
-def _place(given: tuple[Any, Any, Any], i: int) -> str:
-    return f"step({', '.join(shown(array[i].tolist()) for array in given)})"
+def _call_text(given: tuple[Any, Any, Any], i: int) -> str:
+    return f"step({', '.join(one_line(array[i].tolist()) for array in given)})"
 
 
 # -- states as numbers ---------------------------------------------------------------------------------------------------
 
 
 def _codes(*arrays: IntArray) -> list[IntArray]:
-    """One code per state, the same for equal states of all arrays, increasing in lexicographic order."""
+    """Return one code per state: equal states of all arrays share a code, and codes increase in lexicographic order."""
     if arrays[0].ndim == 1:
         return list(arrays)
     stacked = [array for array in arrays if len(array)]
-    low = np.min([array.min(axis=0) for array in stacked], axis=0)
-    span = np.max([array.max(axis=0) for array in stacked], axis=0) - low + 1
-    if math.prod(span.tolist()) >= 2**62:
+    axes = range(arrays[0].shape[1])  # one coordinate after the other: rows are too short for loops over them
+    low = [min(int(array[:, j].min()) for array in stacked) for j in axes]
+    span = [max(int(array[:, j].max()) for array in stacked) - low[j] + 1 for j in axes]
+    if math.prod(span) >= 2**62:
         rule = "the states must have coordinates with fewer than 2**62 combinations"
-        raise ModelError(f"{rule}, got the ranges {span.tolist()}; make them smaller", name="step")
-    radix = np.r_[np.cumprod(span[:0:-1])[::-1], 1].astype(np.int64)
-    return [(array - low) @ radix for array in arrays]
+        raise ModelError(f"{rule}, got the ranges {span}; make them smaller", name="step")
+    codes = [np.zeros(len(array), np.int64) for array in arrays]
+    for code, array in zip(codes, arrays, strict=True):
+        for j in axes:
+            code *= span[j]
+            code += array[:, j] - low[j]
+    return codes
 
 
-def _distinct(states: IntArray) -> IntArray:
-    """The distinct states, in increasing order."""
+def _deduplicate(states: IntArray) -> IntArray:
+    """Return the distinct states, in increasing order."""
     (codes,) = _codes(states)
     return states[np.unique(codes, return_index=True)[1]]
 
 
 def _find(known: IntArray, states: IntArray) -> IntArray:
-    """Index of every state among the known ones, which are sorted; -1 if it is not among them."""
+    """Return the index of every state in the sorted array `known`; -1 if it is not there."""
     there, wanted = _codes(known, states)
     place = np.minimum(np.searchsorted(there, wanted), there.size - 1)
     return np.where(there[place] == wanted, place, -1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bqrl.kernels.layout import Moves
+from bqrl.loops.layout import Moves
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice, ReturnSet, distinct_moves, merged
+from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice, ReturnSet, distinct_moves, merge_close
 from bqrl.mdp.model import MDP
 
 
 class SumRange:
-    """Sums of a uniform grid: all whole steps between the least and the greatest sum over the reachable states."""
+    """Sums on a uniform grid: all whole steps between the least and the greatest sum over the reachable states."""
 
     def __init__(self, mdp: MDP, grid: Lattice) -> None:
         self.mdp, self.grid = mdp, grid
@@ -44,7 +44,7 @@ class SumRange:
 
 
 class SumSets:
-    """Sums of a set of returns, each collected on some path."""
+    """Sums on a grid that is a set of returns: each sum is collected on some path."""
 
     def __init__(self, mdp: MDP, grid: ReturnSet) -> None:
         self.mdp, self.grid = mdp, grid
@@ -54,8 +54,8 @@ class SumSets:
             found: list[list[FloatArray]] = [[] for _ in range(mdp.S)]
             for s, u, t in distinct_moves(mdp, h, grid.stage_units(mdp, h)):
                 found[t].append(by_state[s] + mdp.discount**h * grid.rewards[u])
-            by_state = [merged(np.concatenate(parts), grid.slack) if parts else EMPTY for parts in found]
-            self.sets.append(merged(np.concatenate(by_state), grid.slack))
+            by_state = [merge_close(np.concatenate(parts), grid.slack) if parts else EMPTY for parts in found]
+            self.sets.append(merge_close(np.concatenate(by_state), grid.slack))
 
     def count(self, h: int) -> int:
         """Return the number of sums before stage `h`."""

@@ -1,4 +1,4 @@
-"""The table of outcomes that every form of a model becomes, and what makes it valid.
+"""The table of outcomes to which every input format is converted, and its checks.
 
 A table stores the possible outcomes of every row (stage, state, action) one after the other:
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bqrl.errors import ModelError, SizeError
-from bqrl.kernels.tolerance import SUM_TOL
+from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.validation import MAX_SHARE, check_mask, resolve_horizon, sum_hint
 
@@ -28,7 +28,7 @@ MIN_LARGEST = 1e-290  # a grid over smaller rewards would have steps that floats
 
 @dataclass(slots=True, kw_only=True)
 class Table:
-    """Outcomes of every row in compressed form; rewards per outcome, or per row where all outcomes agree."""
+    """Outcomes of every row in compressed form; rewards per outcome, or per row if all its outcomes agree."""
 
     S: int
     A: int
@@ -41,7 +41,7 @@ class Table:
     line_outcome: IntArray | None = None  # outcome of every listed line
 
     def restrict(self, available: Any, *, complete: bool = False) -> Table:
-        """The table without the rows that the mask excludes; with `complete`, each of the others must have outcomes."""
+        """Return the table without the rows that the mask excludes; with `complete`, every other row must have outcomes."""
         if available is None and not complete:
             return self
         shape, sizes = (self.K, self.S, self.A), np.diff(self.row_start)
@@ -61,7 +61,7 @@ class Table:
         )
 
     def normalise(self) -> FloatArray:
-        """The probabilities, checked: rows that sum to 1 up to rounding keep their bits, others are divided by their sum."""
+        """Return the checked probabilities; rows that sum to 1 up to rounding are unchanged, others are divided by their sum."""
         p, sizes = self.probability, np.diff(self.row_start)
         bad = np.flatnonzero(~((p >= 0) & (p <= MAX_SHARE)))
         if bad.size:
@@ -107,7 +107,7 @@ class Table:
         return int(np.searchsorted(self.row_start, outcome, side="right")) - 1
 
     def _error(self, q: int, message: str, end: str = "", what: str = "row") -> ModelError:
-        """The error about row `q`."""
+        """Return the error about row `q`."""
         place, text = row_place(q, (self.S, self.A), self.K > 1)
         return ModelError(f"{what} {text}{end} {message}", row=place)
 
@@ -115,7 +115,7 @@ class Table:
 def row_place(
     q: int, shape: tuple[int, int], staged: bool, names: tuple[Any, Any] = (None, None), first_stage: int = 0
 ) -> tuple[tuple[int | None, int, int], str]:
-    """Row index `q` as (stage or None, state, action), and as text for a message; `shape` is (S, A)."""
+    """Return row index `q` as (stage or None, state, action), and as text for a message; `shape` is (S, A)."""
     S, A = shape
     h, s, a = int(q) // (S * A), int(q) // A % S, int(q) % A
     labels = [i if given is None else str(given[i])[:40] for given, i in zip(names, (s, a), strict=True)]
@@ -124,7 +124,7 @@ def row_place(
 
 
 def tile_starts(starts: IntArray, H: int) -> IntArray:
-    """Starts of H copies of the same rows, one copy after the other."""
+    """Return the starts of H copies of the same rows, one copy after the other."""
     total = starts[-1]
     return np.r_[np.tile(starts[:-1], H) + np.repeat(np.arange(H) * total, starts.size - 1), H * total]
 
@@ -136,10 +136,10 @@ def from_columns(
     stage: IntArray, s: IntArray, a: IntArray, s_next: IntArray, probability: FloatArray, reward: FloatArray,
     horizon: int | None, *, staged: bool = False, S: int | None = None, A: int | None = None, keep_zeros: bool = False,
 ) -> tuple[Table, int]:  # fmt: skip
-    """Table and horizon of listed transitions.
+    """Return the table and the horizon of listed transitions.
 
-    Lines with equal (row, successor, reward) add up; different rewards are random rewards. An outcome of probability zero
-    is possible (part of the known support) only with `keep_zeros`.
+    The probabilities of lines with equal (row, successor, reward) add up; different rewards are random rewards. An outcome of
+    probability zero is possible (part of the known support) only with `keep_zeros`.
     """
     H = resolve_horizon(int(stage.max()) + 1 if staged else None, horizon)
     S = int(max(s.max(), s_next.max())) + 1 if S is None else S
@@ -147,30 +147,44 @@ def from_columns(
     K = H if staged else 1
     check_gaps(K, S, A, s.size)
     every_row = (stage * S + s) * A + a
-    possible = np.flatnonzero((probability != 0) | keep_zeros)  # NaN stays, so that the check sees it
-    order = possible[np.lexsort((reward[possible], s_next[possible], every_row[possible]))]
-    row, s_next, probability, reward = every_row[order], s_next[order], probability[order], reward[order]
-    new = np.ones(row.size, bool)
-    new[1:] = (row[1:] != row[:-1]) | (s_next[1:] != s_next[:-1]) | (reward[1:] != reward[:-1])
+    order, key = _sorted_lines(every_row * S + s_next, reward)
+    if not keep_zeros:
+        possible = probability[order] != 0  # NaN stays, so that the check sees it
+        order, key = order[possible], key[possible]
+    paid, new = reward[order], np.ones(order.size, bool)
+    new[1:] = (key[1:] != key[:-1]) | (paid[1:] != paid[:-1])
     first = np.flatnonzero(new)
-    mass = np.add.reduceat(probability, first) if first.size else probability
-    sizes = np.bincount(row[first], minlength=K * S * A)
+    lines = order[first]
+    mass = np.add.reduceat(probability[order], first) if first.size else probability[:0]
+    sizes = np.bincount(every_row[lines], minlength=K * S * A)
     if not sizes[every_row].all():
         place, text = row_place(int(every_row[sizes[every_row].argmin()]), (S, A), staged)
         raise ModelError(f"row {text} must sum to 1, got 0; leave out actions that do not exist", row=place)
-    table = from_rows((K, S, A), sizes, s_next[first], mass, reward[first][None])
+    table = from_rows((K, S, A), sizes, s_next[lines], mass, reward[lines][None])
     table.line_outcome = np.full(every_row.size, -1)
     table.line_outcome[order] = np.cumsum(new) - 1
     return table, H
 
 
+def _sorted_lines(key: IntArray, reward: FloatArray) -> tuple[IntArray, IntArray]:
+    """The order of lines by key and reward, equal ones as listed, and the sorted keys; fast where rows are listed in order."""
+    order = np.argsort(key, kind="stable")
+    key, reward = key[order], reward[order]
+    same = key[1:] == key[:-1]
+    mixed = key[1:][same & ~(reward[1:] >= reward[:-1])]  # lines with these keys are not in the order of their rewards
+    if mixed.size:
+        there = np.flatnonzero(np.isin(key, mixed))
+        order[there] = order[there][np.lexsort((reward[there], key[there]))]
+    return order, key
+
+
 def from_rows(
     shape: tuple[int, int, int], sizes: IntArray, successor: IntArray, probability: FloatArray, reward: FloatArray
 ) -> Table:
-    """Table of shape (K, S, A) of the outcomes of all rows, one row after the other; `sizes` says how many each row has.
+    """Return the table of shape (K, S, A) for the outcomes of all rows, one row after the other; row q has sizes[q] of them.
 
-    `reward` is that of every row, (1 or H, S, A), or of every outcome, (1 or H, nnz). The latter is stored by row if all
-    outcomes of each row agree, which makes sweeps faster.
+    `reward` has one entry per row, (1 or H, S, A), or per outcome, (1 or H, nnz). Rewards per outcome are stored by row if
+    all outcomes of each row agree, which makes sweeps faster.
     """
     K, S, A = shape
     starts, rows = np.r_[0, np.cumsum(sizes)], np.flatnonzero(sizes)
@@ -187,8 +201,8 @@ def from_rows(
 
 
 def check_gaps(K: int, S: int, A: int, listed: int) -> None:
-    """Raise SizeError if rows without transitions would fill the memory."""
-    limit = max(2**24, 100 * listed)
+    """Raise SizeError if rows without transitions would fill the memory, or if (row, successor) exceeds a whole number."""
+    limit = min(max(2**24, 100 * listed), 2**62 // S)
     if K * S * A > limit:
         rows = f"{K * S * A} ({K} x {S} states x {A} actions)"
         raise SizeError(
@@ -198,5 +212,5 @@ def check_gaps(K: int, S: int, A: int, listed: int) -> None:
 
 
 def is_id(numbers: FloatArray) -> BoolArray:
-    """Which numbers can be ids: whole numbers from 0 to MAX_ID - 1."""
+    """Return which numbers are valid ids: whole numbers from 0 to MAX_ID - 1."""
     return (numbers >= 0) & (numbers < MAX_ID) & (numbers == np.rint(numbers))

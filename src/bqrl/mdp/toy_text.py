@@ -10,9 +10,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeStatistics, TimeLimit
 
-from bqrl.checks import shown, wrong
+from bqrl.checks import bad_value, one_line
 from bqrl.errors import ModelError
-from bqrl.mdp.columns import coded
+from bqrl.mdp.columns import code_labels
 from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 from bqrl.mdp.table import check_gaps
@@ -24,15 +24,15 @@ Row = tuple[Any, Any, Any, float, float, bool]  # state, action, next state, pro
 
 
 def from_gymnasium(env: Any, horizon: int | None = None, start: Any = None, discount: float = 1.0) -> MDP:
-    """The model of an environment with a toy-text table `env.unwrapped.P` (FrozenLake, CliffWalking, Taxi, ...).
+    """Return the model of an environment with a toy-text table `env.unwrapped.P` (FrozenLake, CliffWalking, Taxi, ...).
 
     Parameters
     ----------
     env
         An environment, an id for gymnasium.make, or a table {state: {action: [(probability, next state, reward, ended)]}}
-        itself, whose states and actions may be names and whose `ended` may be left out.
+        itself. States and actions of a table may be names, and `ended` may be left out.
     horizon
-        Number of stages; default: the time limit of the environment. Required if it has none, as a table has.
+        Number of stages; default: the time limit of the environment. Required if there is none, e.g. for a table.
     start
         First state or law of the first state; default: that of the environment.
     discount
@@ -41,8 +41,8 @@ def from_gymnasium(env: Any, horizon: int | None = None, start: Any = None, disc
     Returns
     -------
     MDP
-        If an episode ends early, the model moves to a state that absorbs and pays nothing: the terminal state itself if
-        its row does so, else an additional state named "done".
+        If an episode ends early, the model moves to an absorbing state with reward 0: the terminal state itself if its
+        row absorbs without reward, else an additional state named "done".
 
     Examples
     --------
@@ -53,13 +53,13 @@ def from_gymnasium(env: Any, horizon: int | None = None, start: Any = None, disc
     MDP(H=10, S=2, A=2, start=0, 3 transitions, stationary)
     """
     bare = isinstance(env, (Mapping, list))
-    env = _made(env)
+    env = _make_env(env)
     core, table = (None, env) if bare else _table_of(env)
     name = "a table" if bare else type(core).__name__
     horizon = chosen_horizon(env, horizon, name)
     rows, states, actions = _rows(table, name, named=bare), None, None
     if bare:
-        rows, states, actions = _numbered(rows, table)
+        rows, states, actions = _number_rows(rows, table)
     S = max(len(table), 1 + max((max(s, s_next) for s, _, s_next, *_ in rows), default=0))
     A = 1 + max(a for _, a, *_ in rows)
     check_gaps(1, S + 1, A, len(rows))
@@ -74,42 +74,42 @@ def from_gymnasium(env: Any, horizon: int | None = None, start: Any = None, disc
         states = [*(states or map(str, range(S)))]
         states.append(next(end for end in (DONE, f"({DONE})") if end not in states))
     if start is None:
-        start = getattr(core, "initial_state_distrib", getattr(core, "isd", None))  # isd: its name in older versions
+        start = getattr(core, "initial_state_distrib", getattr(core, "isd", None))  # older versions call it isd
         if start is None:
-            raise wrong("start", None, f"be given for {name}, which does not expose its first state")
+            raise bad_value("start", None, f"be given for {name}, which does not expose its first state")
     if np.shape(start) == (S,) and any(s == S for s, *_ in listed):
         start = np.append(start, 0.0)  # no episode starts in the added state
     return MDP(listed, start=start, horizon=horizon, discount=discount, state_names=states, action_names=actions)
 
 
-def _made(env: Any) -> Any:
-    """The environment of an id; anything else as it is."""
+def _make_env(env: Any) -> Any:
+    """Return the environment of an id; return anything else unchanged."""
     if not isinstance(env, str):
         return env
     try:
         return gym.make(env)
     except gym.error.Error as error:
         reason = " ".join(str(error).split())
-        raise wrong("env", env, "be a known environment", f"{shown(env)} ({reason})") from None
+        raise bad_value("env", env, "be a known environment", f"{one_line(env)} ({reason})") from None
 
 
 def _table_of(env: Any) -> tuple[Any, Any]:
-    """The environment below all wrappers, and its transition table."""
+    """Return the environment below all wrappers, and its transition table."""
     layer = changing_wrapper(env)
     if layer is not None:
         got, remedy = f"the wrapper {type(layer).__name__}", "pass env.unwrapped for the environment below it"
-        raise wrong("env", env, "have no wrapper that may change states, actions or rewards", got, remedy=remedy)
+        raise bad_value("env", env, "have no wrapper that may change states, actions or rewards", got, remedy=remedy)
     core = getattr(env, "unwrapped", env)
     name = type(core).__name__
     if isinstance(core, MDPEnv):
-        raise wrong("env", env, "not play a model already", name, remedy="read it from env.unwrapped.mdp")
+        raise bad_value("env", env, "not already play a model", name, remedy="read it from env.unwrapped.mdp")
     table = getattr(core, "P", None)
     if not isinstance(table, (Mapping, list)) or not len(table):
-        rule = "have a transition table P, as FrozenLake, CliffWalking and Taxi have"
-        raise wrong("env", env, rule, name, remedy="build an MDP instead")
+        rule = "have a transition table P, as FrozenLake, CliffWalking and Taxi do"
+        raise bad_value("env", env, rule, name, remedy="build an MDP instead")
     if getattr(core, "fickle_passenger", False):
         got, remedy = f"{name} with fickle_passenger", "make it without that option"
-        raise wrong("env", env, "follow its table P", got, remedy=remedy)
+        raise bad_value("env", env, "follow its table P", got, remedy=remedy)
     return core, table
 
 
@@ -121,27 +121,27 @@ def wrappers(env: Any) -> Iterator[Any]:
 
 
 def changing_wrapper(env: Any) -> Any:
-    """The outermost wrapper that may change states, actions or rewards; None if there is none."""
+    """Return the outermost wrapper that may change states, actions or rewards; None if there is none."""
     return next((layer for layer in wrappers(env) if type(layer) not in HARMLESS), None)
 
 
 def time_limit(env: Any) -> int | None:
-    """The least time limit of the wrappers, else that of the specification; None if there is none."""
+    """Return the least time limit of the wrappers, else that of the specification; None if there is none."""
     found = [layer._max_episode_steps for layer in wrappers(env) if isinstance(layer, TimeLimit)]
     spec = getattr(env, "spec", None)
     return min(found) if found else None if spec is None else spec.max_episode_steps
 
 
 def chosen_horizon(env: Any, horizon: int | None, name: str) -> int:
-    """The given number of stages, else the time limit of the environment, which errors call `name`."""
+    """Return the given number of stages, else the time limit of the environment; errors mention `name`."""
     chosen = time_limit(env) if horizon is None else horizon
     if chosen is None:
-        raise wrong("horizon", None, f"be given for {name}, which has no time limit")
+        raise bad_value("horizon", None, f"be given for {name}, which has no time limit")
     return check_horizon(chosen)
 
 
 def has_table(core: Any) -> bool:
-    """Return whether an environment has a toy-text table; its attribute P may be anything else."""
+    """Return whether the attribute P of an environment is a toy-text table."""
     table = getattr(core, "P", None)
     try:
         return isinstance(table, (Mapping, list)) and len(_rows(table)) > 0
@@ -150,7 +150,7 @@ def has_table(core: Any) -> bool:
 
 
 def _rows(table: Any, name: str = "", *, named: bool = False) -> list[Row]:
-    """Entries of a toy-text table; states and actions are whole numbers unless they may be `named`."""
+    """Return the entries of a toy-text table; states and actions must be whole numbers unless `named`."""
     rows: list[Row] = []
     place: Any = table
     try:
@@ -160,8 +160,8 @@ def _rows(table: Any, name: str = "", *, named: bool = False) -> list[Row]:
                     p, s_next, r, *ended = place
                     flags = [isinstance(part, (bool, np.bool_)) for part in (r, *ended)]
                     if flags in ([True], [True, False]) or len(ended) > 1 or not (ended or named):
-                        raise TypeError  # the end in place of the reward, or before it
-                    if ended and ended[0] not in (0, 1):  # "False" would be true
+                        raise TypeError  # `ended` stands in place of the reward, or before it
+                    if ended and ended[0] not in (0, 1):  # the text "False" would be true
                         raise TypeError
                     ids = (s, a, s_next) if named else map(operator.index, (s, a, s_next))
                     rows.append((*ids, float(p), float(r), bool(ended and ended[0])))
@@ -170,7 +170,7 @@ def _rows(table: Any, name: str = "", *, named: bool = False) -> list[Row]:
     except (TypeError, ValueError):
         rule = "must hold (probability, next state, reward, ended) per state and action"
         what, remedy = (name, "") if named else (f"the table P of {name}", "; pass P itself if its states have names")
-        raise ModelError(f"{what} {rule}, got {shown(place)}{remedy}", name="env") from None
+        raise ModelError(f"{what} {rule}, got {one_line(place)}{remedy}", name="env") from None
     return rows
 
 
@@ -178,19 +178,19 @@ def _entries(given: Any) -> Iterable[tuple[Any, Any]]:
     return given.items() if isinstance(given, Mapping) else enumerate(given)
 
 
-def _numbered(rows: list[Row], table: Any) -> tuple[list[Row], list[str] | None, list[str] | None]:
-    """Rows with whole numbers for states and actions, and their names unless these are the numbers."""
+def _number_rows(rows: list[Row], table: Any) -> tuple[list[Row], list[str] | None, list[str] | None]:
+    """Return the rows with states and actions as numbers, and their names, or None if the labels are numbers."""
     keys = [s for s, _ in _entries(table)]
-    states, s_names = _numbers([*keys, *(row[0] for row in rows), *(row[2] for row in rows)])
-    actions, a_names = _numbers([row[1] for row in rows])
+    states, s_names = _number_labels([*keys, *(row[0] for row in rows), *(row[2] for row in rows)])
+    actions, a_names = _number_labels([row[1] for row in rows])
     s, s_next = states[len(keys) : len(keys) + len(rows)], states[len(keys) + len(rows) :]
     numbered = [(i, a, j, *row[3:]) for i, a, j, row in zip(s, actions, s_next, rows, strict=True)]
     return cast(list[Row], numbered), s_names, a_names
 
 
-def _numbers(labels: list[Any]) -> tuple[list[int], list[str] | None]:
-    """Labels as numbers; those that are no whole numbers are counted in order of appearance and keep their names."""
-    codes = coded(labels)
+def _number_labels(labels: list[Any]) -> tuple[list[int], list[str] | None]:
+    """Return whole-number labels as numbers, without names; number other labels in order of appearance and return their names."""
+    codes = code_labels(labels)
     if all(label.isascii() and label.isdecimal() for label in codes.labels):
         return [int(codes.labels[code]) for code in codes.code.tolist()], None
     return codes.code.tolist(), codes.labels

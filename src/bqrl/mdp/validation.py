@@ -1,4 +1,4 @@
-"""Checks of what a model has beside its transitions: horizon, discount, start, masks and names."""
+"""Checks of the horizon, discount, start, masks and names of a model."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import is_one_line, nearest, number, short, shown, whole, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, exact_text, is_one_line, nearest, number, one_line, whole
 from bqrl.errors import ArgumentError, SizeError
-from bqrl.kernels.tolerance import SUM_TOL
+from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.columns import label_text
 
 MAX_STAGES = 1_000_000  # a longer horizon means minutes of planning for the smallest problem
 MAX_PLACES = 100_000_000  # (stage, state) pairs: a table of reachable states must fit
-MAX_SHARE = 1e6  # larger probabilities cannot be percentages either; sums stay finite
+MAX_SHARE = 1e6  # larger numbers are not even percentages; the limit keeps sums finite
 
 
 def check_horizon(horizon: Any, S: int | None = None) -> int:
-    """The horizon as an int from 1 to MAX_STAGES, less for many states."""
+    """Return the horizon as an int from 1 to MAX_STAGES; the limit is lower for many states."""
     stages = whole(horizon, "horizon", 1, most=math.inf)
     longest = MAX_STAGES if S is None else min(MAX_STAGES, max(1, MAX_PLACES // S))
     if stages > longest:
         states = "" if longest == MAX_STAGES else f" with {S} states"
-        message = f"horizon must be at most {longest}{states}, got {shown(stages)}"
+        message = f"horizon must be at most {longest}{states}, got {one_line(stages)}"
         raise SizeError(message, needed=stages, limit=longest, name="horizon")
     return stages
 
 
 def resolve_horizon(stages: int | None, horizon: Any) -> int:
-    """The number of stages of the transitions if they have stages, else the horizon given."""
+    """Return the number of stages of the transitions if they have stages, else the given horizon."""
     given = None if horizon is None else check_horizon(horizon)
     if given is None and stages is None:
-        raise wrong("horizon", None, "be given for transitions without stages", remedy="pass e.g. horizon=10")
+        raise bad_value("horizon", None, "be given for transitions without stages", remedy="pass e.g. horizon=10")
     if given is not None and stages not in (None, given):
         remedy = "omit it or give one stage"
-        raise wrong("horizon", given, f"be {stages}, the number of stages of transitions", remedy=remedy)
+        raise bad_value("horizon", given, f"be {stages}, the number of stages of transitions", remedy=remedy)
     return given or check_horizon(stages)
 
 
 def check_discount(given: Any) -> float:
-    """A discount as a float in (0, 1]; a rate of interest is refused with the factor that it means."""
+    """Return a discount as a float in (0, 1]; the error about an interest rate suggests the equivalent factor."""
     try:
         return number(given, "discount", 0.0, 1.0, "(]")
     except ArgumentError:
@@ -52,21 +52,21 @@ def check_discount(given: Any) -> float:
         if not 1.0 < growth < 1.5:
             raise
         remedy = f"for interest of {100.0 * (growth - 1.0):.6g} % per stage give 1 / {growth:.9g}"
-        raise wrong("discount", given, "be a number in (0, 1]", short(float(given)), remedy=remedy) from None
+        raise bad_value("discount", given, "be a number in (0, 1]", exact_text(float(given)), remedy=remedy) from None
 
 
 def check_mask(given: Any, shape: tuple[int, int, int], what: str) -> BoolArray:
-    """A new mask of the shape (K, S, A), from that or (S, A)."""
+    """Return a new mask of shape (K, S, A), made from a mask of that shape or of shape (S, A)."""
     mask = np.asarray(given)
     if mask.dtype != np.bool_ or mask.shape not in (shape, shape[1:]):
         remedy = "give the transitions per stage, too" if mask.ndim == 3 and mask.shape[1:] == shape[1:] else ""
         rule = f"be a boolean array of shape {shape[1:]}, or one per stage of the transitions"
-        raise wrong(what, given, rule, f"{mask.shape} of {mask.dtype}", remedy=remedy)
+        raise bad_value(what, given, rule, f"{mask.shape} of {mask.dtype}", remedy=remedy)
     return np.array(np.broadcast_to(mask, shape))
 
 
 def sum_hint(total: float, parts: Any = ()) -> str:
-    """A hint for the message if probabilities sum to 100 or nearly to 1, or if the `parts` are counts; else empty."""
+    """Return a hint for the message if probabilities sum to 100 or nearly to 1, or if the `parts` are counts; else empty."""
     if abs(total - 100.0) <= 0.1:
         return ": percentages? divide them by 100"
     if total > 1.5 and np.size(parts) and np.max(parts) > 1 and np.array_equal(parts, np.rint(parts)):
@@ -78,46 +78,46 @@ def sum_hint(total: float, parts: Any = ()) -> str:
 
 
 def start_law(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArray:
-    """Law of the first state, shape (S,), from a state, its name, a law {state: probability} or S probabilities."""
+    """Return the law of the first state, shape (S,), from a state, its name, a law {state: probability} or S probabilities."""
     mu = np.zeros(S)
     if isinstance(start, Mapping):
         for state, share in start.items():
-            mu[_index(_name(state, labels), S, labels)] += number(share, f"start[{shown(state)}]", 0.0)
+            mu[_index(_name(state, labels), S, labels)] += number(share, f"start[{one_line(state)}]", 0.0)
     elif isinstance(_name(start, labels), (str, int, np.integer)) and not isinstance(start, bool):
         mu[_index(_name(start, labels), S, labels)] = 1.0
     else:
         try:
             mu = np.array(start, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise wrong_type("start", start, f"be a state, its name or {S} probabilities") from None
+            raise bad_type("start", start, f"be a state, its name or {S} probabilities") from None
     proper = mu.shape == (S,) and bool(np.all((mu >= 0) & (mu <= MAX_SHARE)))
     total = float(mu.sum()) if proper else math.nan
     if not abs(total - 1.0) <= SUM_TOL:
-        found = shown(start)
+        found = one_line(start)
         if proper:
             found = f"the sum {total:.12g}{sum_hint(total)}"
         elif mu.ndim and mu.size:
             found = f"shape {mu.shape}, values from {mu.min():.3g} to {mu.max():.3g}"
-        raise wrong("start", start, f"be a state, its name, or {S} probabilities that sum to 1", found)
+        raise bad_value("start", start, f"be a state, its name, or {S} probabilities that sum to 1", found)
     return mu if abs(total - 1.0) <= S * 2.0**-52 else mu / total
 
 
 def _name(given: Any, labels: tuple[str, ...] | None) -> Any:
-    """The name of a state that is given as an object such as a tuple or a date; anything else as it is."""
+    """Return the name of a state given as an object such as a tuple or a date; return anything else unchanged."""
     text = "" if isinstance(given, (str, Real, list, np.ndarray, Mapping)) else label_text(given)
     return text if text and text in (labels or ()) else given
 
 
 def _index(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
-    """Index of a state given by its index or its name."""
+    """Return the index of a state given by its index or its name."""
     if not isinstance(given, str):
         return whole(given, "start", 0, S - 1)
     labels = labels or tuple(map(str, range(S)))
     if given not in labels:
-        is_number = given.lstrip("-").isdigit()  # numbers have no near spelling
+        is_number = given.lstrip("-").isdigit()  # numbers are not misspelt
         near = "" if is_number else nearest(given, labels, listed=False)
-        near = near or f"; states run from {shown(labels[0])} to {shown(labels[-1])}"
-        raise wrong("start", given, "name a state", f"{shown(given)}{near}")
+        near = near or f"; states run from {one_line(labels[0])} to {one_line(labels[-1])}"
+        raise bad_value("start", given, "name a state", f"{one_line(given)}{near}")
     return labels.index(given)
 
 
@@ -125,25 +125,27 @@ def _index(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
 
 
 def check_names(given: Iterable[Any] | None, count: int, what: str) -> tuple[str, ...] | None:
-    """Names as distinct printable strings, one per item."""
+    """Return names as distinct printable strings, one per item."""
     if given is None:
         return None
     if not isinstance(given, Iterable):
-        raise wrong_type(what, given, f"be a list of {count} names")
+        raise bad_type(what, given, f"be a list of {count} names")
     strings = tuple(str(name) for name in given)
     if len(strings) != count:
-        raise wrong(what, given, f"hold {count} names", len(strings))
+        raise bad_value(what, given, f"hold {count} names", len(strings))
     unprintable = next((name for name in strings if not is_one_line(name)), None)
     if unprintable is not None:
-        raise wrong(what, unprintable, "be printable on one line", remedy="remove line breaks and control characters")
+        raise bad_value(
+            what, unprintable, "be printable on one line", remedy="remove line breaks and control characters"
+        )
     twice = next((name for name, times in Counter(strings).items() if times > 1), None)
     if twice is not None:
-        raise wrong(what, twice, "be distinct", f"{shown(twice)} twice")
+        raise bad_value(what, twice, "be distinct", f"{one_line(twice)} twice")
     return strings
 
 
 def distinct_names(values: Sequence[Any], name: Callable[[Any], str]) -> list[str]:
-    """Names by `name` if they are distinct and printable on one line, else by `repr`, else numbered."""
+    """Return the names by `name` if they are distinct and printable on one line, else by `repr`, else numbered names."""
     plain = [value.tolist() if isinstance(value, np.generic) else value for value in values]
     for text in (name, repr):
         names = [" ".join(str(text(value)).split()) for value in plain]

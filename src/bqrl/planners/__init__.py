@@ -1,1 +1,1 @@
-"""From an MDP to a plan, and from a policy to the exact law of its return."""
+"""Planners, which compute a plan for an MDP, and the exact law of the return of a policy."""

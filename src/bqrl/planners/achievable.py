@@ -3,9 +3,9 @@
     D_H(s) = { law of 0 },
     D_h(s) = { law of r + G' : an action a, and for every outcome (r, s') of (h, s, a) one law of D_{h+1}(s') for G' }.
 
-Every law has a label L = (h, s, a, L_1, L_2, ...): an action, and a reference to one label for each of its outcomes. It
-encodes one deterministic history-dependent policy that attains the law. `Rules` decide which combinations are formed and
-which laws are retained; `Columns` hold the returns on which the masses lie.
+Every law has a label L = (h, s, a, L_1, L_2, ...): an action, and a reference to one label for each of its outcomes. The
+label encodes one deterministic history-dependent policy that attains the law. `Rules` decide which combinations are formed
+and which laws are retained. `ReturnColumns` hold the returns that have mass.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import LabelPolicy
 from bqrl.planners.greedy import MEAN_TIE, TIE, first_best
 from bqrl.planners.plan import freeze
+from bqrl.policies.labels import LabelPolicy
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Laws:
-    """The laws of one (stage, state) with their labels: an action, and for each of its outcomes a law of the next stage."""
+class LawSet:
+    """The laws of one (stage, state) with their labels: an action, and one law of the next stage per outcome."""
 
     pmf: FloatArray  # (n, columns of the stage)
     action: IntArray  # (n,)
@@ -48,8 +48,8 @@ class Frontier:
     points: FloatArray
     pmf: FloatArray
     child: IntArray  # (n, first states)  which law of each first state
-    stages: tuple[list[Laws | None], ...]
-    slack: float  # bound on the change of distribution functions by laws treated as equal or dominated
+    stages: tuple[list[LawSet | None], ...]
+    slack: float  # bound on the change of a distribution function, because laws were treated as equal or dominated
 
     def __post_init__(self) -> None:
         for name in ("points", "pmf", "child"):
@@ -59,24 +59,24 @@ class Frontier:
         return len(self.pmf)
 
     def law(self, i: int) -> Law:
-        """Root law `i`."""
+        """Return root law `i`."""
         return Law(self.points, self.pmf[i])
 
     def values(self, tau: float, beta: float = 0.0) -> FloatArray:
-        """Objective value of every root law."""
+        """Return the objective value of every root law."""
         if beta == 0.0:
             return quantile_rows(self.points, self.pmf, tau)
         return buffered_rows(self.points, self.pmf, tau, beta)
 
     def best(self, tau: float, beta: float = 0.0) -> int:
-        """The root law with the largest objective value; ties are broken by the larger mean, then the first."""
+        """Return the index of the root law with the largest objective value; ties go to the larger mean, then the first."""
         values, means = self.values(tau, beta), mean_rows(self.points, self.pmf)
         scale = size_of(self.points)
         tied = np.flatnonzero(values >= values.max() - TIE * scale)
         return int(tied[first_best(means[tied], MEAN_TIE * scale)])
 
     def policy(self, i: int) -> LabelPolicy:
-        """The policy that the label of root law `i` encodes; a label with several references is one node."""
+        """Return the policy encoded by the label of root law `i`; a label with several references becomes one node."""
         mdp, first = self.mdp, np.flatnonzero(self.mdp.mu)
         layer = [(0, int(s), int(k)) for s, k in zip(first, self.child[i], strict=True)]
         node = {key: v for v, key in enumerate(layer)}
@@ -113,8 +113,8 @@ class Part:
     pmf: FloatArray
     landing: IntArray
 
-    def landed(self, width: int, rows: slice = slice(None)) -> FloatArray:
-        """The laws, weighted, on the `width` columns of the stage."""
+    def place(self, width: int, rows: slice = slice(None)) -> FloatArray:
+        """Return the laws on the `width` columns of the stage, multiplied by the probability of the outcome."""
         pmf = self.pmf[rows]
         live = np.flatnonzero(pmf.any(axis=0))
         out, columns = np.zeros((len(pmf), width)), self.landing[live]
@@ -127,15 +127,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Columns:
-    """The returns on which the masses of every stage lie."""
+class ReturnColumns:
+    """The possible returns of every stage, one column each."""
 
     points: list[FloatArray]  # per stage 0..H the returns from this stage on, increasing
     units: list[IntArray]  # per stage the index of the reward of every outcome
-    landings: list[dict[int, IntArray]]  # per stage and reward: columns to which it moves the columns of the next stage
+    landings: list[dict[int, IntArray]]  # per stage and reward: the column that each column of the next stage becomes
 
     @classmethod
-    def of_grid(cls, mdp: MDP, grid: Grid) -> Columns:
+    def of_grid(cls, mdp: MDP, grid: Grid) -> ReturnColumns:
         """Return the columns of an exact grid."""
         units = [grid.stage_units(mdp, h) for h in range(mdp.H)]
         landings = [{u: grid.landing(h, u) for u in np.unique(units[h]).tolist()} for h in range(mdp.H)]
@@ -146,25 +146,25 @@ class Rules(Protocol):
     """The rules by which laws are formed and retained."""
 
     def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
-        """Return the laws of a row, the choice from each part, and a bound on the change of distribution functions."""
+        """Return the laws of a row, the law chosen from each part, and a bound on the change of a distribution function."""
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
-        """Return which laws of a state are retained, and a bound on the change of distribution functions."""
+        """Return the indices of the laws to retain, and a bound on the change of a distribution function."""
 
     def usual(self, points: FloatArray, pmf: FloatArray) -> int:
         """Return the law to continue with after an outcome of probability zero."""
 
 
-def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
-    """Return the frontier at the root, computed backwards over all reachable states; first states are one more row."""
-    end = Laws(pmf=np.ones((1, 1)), action=np.zeros(1, np.int64), child=np.zeros((1, 0), np.int64), usual=0)
-    after: list[Laws | None] = [end] * mdp.S
+def all_laws(mdp: MDP, columns: ReturnColumns, rules: Rules) -> Frontier:
+    """Return the frontier at the root, computed backwards over all reachable states; the first state is one more draw."""
+    end = LawSet(pmf=np.ones((1, 1)), action=np.zeros(1, np.int64), child=np.zeros((1, 0), np.int64), usual=0)
+    after: list[LawSet | None] = [end] * mdp.S
     stages, slack = [], 0.0
     for h in range(mdp.H - 1, -1, -1):
-        here: list[Laws | None] = [None] * mdp.S
+        here: list[LawSet | None] = [None] * mdp.S
         lost = 0.0
         for s in np.flatnonzero(mdp.reachable[h]).tolist():
-            here[s], moved = _state(mdp, h, s, after, columns, rules)
+            here[s], moved = _laws_of_state(mdp, h, s, after, columns, rules)
             lost = max(lost, moved)
         slack += lost
         stages.append(here)
@@ -187,10 +187,10 @@ def all_laws(mdp: MDP, columns: Columns, rules: Rules) -> Frontier:
     )
 
 
-def _state(
-    mdp: MDP, h: int, s: int, after: Sequence[Laws | None], columns: Columns, rules: Rules
-) -> tuple[Laws, float]:
-    """Return the laws of one (stage, state) that the rules retain, and a bound on the change of distribution functions."""
+def _laws_of_state(
+    mdp: MDP, h: int, s: int, after: Sequence[LawSet | None], columns: ReturnColumns, rules: Rules
+) -> tuple[LawSet, float]:
+    """Return the laws that the rules retain for one (stage, state), and a bound on the change of a distribution function."""
     stage, points, lost = mdp.stage(h), columns.points[h], 0.0
     rows = [s * mdp.A + int(a) for a in np.flatnonzero(stage.available[s])]
     most = max(int(stage.row_start[q + 1] - stage.row_start[q]) for q in rows)
@@ -221,4 +221,4 @@ def _state(
     retained, moved = rules.keep(points, pmf)
     pmf = pmf[retained]
     action, child = np.concatenate(actions)[retained], np.concatenate(children)[retained]
-    return Laws(pmf=pmf, action=action, child=child, usual=rules.usual(points, pmf)), lost + moved
+    return LawSet(pmf=pmf, action=action, child=child, usual=rules.usual(points, pmf)), lost + moved

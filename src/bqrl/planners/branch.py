@@ -5,9 +5,9 @@ policy, with cost J_d (see buffered.py). No policy that agrees with the fixed ac
 
     max_z min_d { beta z + (tau - beta) d - sum over open histories of probability * J_d(h, s, z - collected) } / beta.
 
-The search branches on the open history at which a single policy for the decisive widths loses the most, with one child per
-action. Nodes with the same bounds and open histories are merged. Each node is completed to a policy, which is evaluated
-exactly. The search ends when no remaining node can exceed the best value found, or after a given number of nodes.
+The search branches on the open history where using one policy for all decisive widths loses the most, with one child per
+action. Nodes with the same bounds and the same open histories are merged. Each node is completed to a policy, which is
+evaluated exactly. The search ends when no remaining node can exceed the best value found, or after a given number of nodes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import LabelPolicy, label_graph
-from bqrl.mdp.unroll import Acting
+from bqrl.policies.labels import LabelPolicy, label_graph
+from bqrl.policies.protocol import Policy
 
 MAX_NODES = 20_000
-MAX_MOVES = 2_000_000  # outcomes between all (state, sum) pairs
+MAX_MOVES = 2_000_000  # transitions between (state, sum) pairs
 MAX_CELLS = 20_000_000  # pairs times widths times targets
 SAME_VALUE = 1e-10  # nodes whose bounds differ by less than this, relative to the largest width, may be equal
-MAX_WIDTHS = 100  # with more lattice widths than this, only those near the decisive one are bounded
+MAX_WIDTHS = 100  # if the lattice has more widths, only those near the decisive width are bounded
 History = tuple[int, ...]  # first state, sum, second state, sum, ...
 
 
@@ -52,14 +52,14 @@ class Layers:
         return float(self.columns.offset[0] - self.columns.offset[-1])
 
     def units(self, h: int, reward: float) -> int:
-        """A reward of stage `h` in steps."""
+        """Return a reward of stage `h` in steps."""
         offset = self.columns.offset
         worth = self.columns.discount**h * reward - (offset[h] - offset[h + 1])
         return int(np.rint(worth / self.columns.step))
 
 
 def layers(mdp: MDP, columns: Lattice) -> Layers | None:
-    """All pairs and transitions; None if there are too many."""
+    """Return all pairs and the transitions between them; None if there are too many."""
     state, steps = [np.flatnonzero(mdp.mu)], [np.zeros(np.count_nonzero(mdp.mu), np.int64)]
     moves, available, size = [], [], 0
     for h in range(mdp.H):
@@ -89,20 +89,20 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Node:
-    """The fixed actions and the open histories."""
+    """A node of the search: the fixed actions and the open histories."""
 
     cost: FloatArray  # (widths * targets,) cost of the fixed part plus the smallest cost of the open part
-    settled: Any  # linked list of (earlier part, history, action)
-    ended: FloatArray  # (last pairs,) probabilities of the histories fixed up to their end
+    settled: Any  # the fixed actions, as a linked list of (rest of the list, history, action)
+    ended: FloatArray  # (last pairs,) probability of the histories whose actions are all fixed
     histories: list[History]
     chance: FloatArray  # probability of each open history
     stage: IntArray  # its stage
     pair: IntArray  # its pair (state, sum)
 
     def digest(self, unit: float, all_widths: bool) -> bytes:
-        """Return a key that is equal for equivalent nodes; it includes ended histories unless costs determine them.
+        """Return a key that is equal for equivalent nodes; costs are compared after rounding to multiples of `unit`.
 
-        Costs are equal if they round to the same number of units.
+        With all widths of the lattice, the costs determine the ended histories; otherwise the key includes these.
         """
         order = np.lexsort((self.chance, self.pair, self.stage))
         rest = [np.round(self.cost / unit), self.stage[order], self.pair[order], np.round(self.chance[order], 12)]
@@ -112,8 +112,8 @@ class Node:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Search:
-    """Best-first search; `value` and `best` belong to the best policy found so far."""
+class BranchSearch:
+    """A best-first search; `value` and `best` describe the best policy found so far."""
 
     mdp: MDP
     layers: Layers
@@ -140,13 +140,13 @@ class Search:
             self.least.insert(0, self._after(h, self.least[0]).min(axis=1))
 
     def _after(self, h: int, values: FloatArray) -> FloatArray:
-        """Expected values after each action (pairs, A, ...), infinite where the action is not available."""
+        """Return the expected values after each action (pairs, A, ...); infinite if the action is not available."""
         expected = (self.layers.moves[h] @ values).reshape(-1, self.mdp.A, values.shape[1])
         expected[~self.layers.available[h]] = np.inf
         return np.asarray(expected)
 
     def bound(self, cost: FloatArray) -> tuple[float, int, int]:
-        """The bound of a node, with its target and width."""
+        """Return the bound of a node with this cost, and the indices of its target and its width."""
         shape = (self.widths.size, self.targets.size)
         line = self.beta * self.targets + (self.tau - self.beta) * self.widths[:, None] - cost.reshape(shape)
         ceiling = np.minimum(line.min(axis=0) / self.beta, self.targets)
@@ -154,7 +154,7 @@ class Search:
         return float(ceiling[z]), z, int(line[:, z].argmin())
 
     def run(self, gap: float, max_nodes: int) -> float:
-        """Search until no policy can exceed `value` by more than `gap`, or the budget is used up; return the remaining bound."""
+        """Search until no policy can exceed `value` by more than `gap`, or for `max_nodes` nodes; return the remaining bound."""
         first = np.flatnonzero(self.mdp.mu)
         chances = self.mdp.mu[first]
         root = Node(
@@ -174,7 +174,7 @@ class Search:
             self._complete(node, completion)
             if not node.histories:
                 continue
-            for child in self._children(node, self._most_lossy(node, completion)):
+            for child in self._children(node, self._history_to_branch_on(node, completion)):
                 ceiling = self.bound(child.cost)[0]
                 if ceiling <= self.value + gap:
                     continue
@@ -185,7 +185,7 @@ class Search:
         return self.value
 
     def completion(self, z: int, d: int) -> Completion:
-        """The policy with the smallest loss at the widths next to width `d`, for target `z`."""
+        """Return the policy with the smallest loss at width `d` and its neighbours, for target `z`."""
         if (z, d) in self.completions:
             return self.completions[z, d]
         near = [k for k in (d - 1, d, d + 1) if 0 <= k < self.widths.size]
@@ -218,8 +218,8 @@ class Search:
         if value > self.value:
             self.value, self.best = value, (node, completion)
 
-    def _most_lossy(self, node: Node, completion: Completion) -> int:
-        """The open history to branch on: the one with the largest loss, else the most likely one."""
+    def _history_to_branch_on(self, node: Node, completion: Completion) -> int:
+        """Return the index of the open history with the largest loss, or of the most likely one if no history has a loss."""
         losses = np.empty(node.chance.size)
         for h in np.unique(node.stage).tolist():
             here = node.stage == h
@@ -227,7 +227,7 @@ class Search:
         return int(losses.argmax() if losses.max() > 1e-15 * self.widths[-1] else node.chance.argmax())
 
     def _children(self, node: Node, k: int) -> list[Node]:
-        """The nodes that fix open history `k`, one per action."""
+        """Return the nodes that also fix the action after open history `k`, one node per action."""
         chance, h, pair, history = float(node.chance[k]), int(node.stage[k]), int(node.pair[k]), node.histories[k]
         moves, found = self.layers.moves[h], []
         rest = np.delete(np.arange(node.chance.size), k)
@@ -251,7 +251,7 @@ class Search:
         return found
 
     def policy(self) -> LabelPolicy:
-        """The best policy found, as a label graph."""
+        """Return the best policy found, as a label graph."""
         assert self.best is not None
         node, completion = self.best
         settled, link = {}, node.settled
@@ -266,8 +266,8 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Settled(Acting):
-    """The policy that plays the fixed actions where there are any, and the actions of a completion elsewhere.
+class Settled(Policy):
+    """A policy that plays the fixed actions, and the actions of a completion after all other histories.
 
     Its memory is (history, sum); the history is None once the policy has left the fixed part.
     """
@@ -276,12 +276,12 @@ class Settled(Acting):
     settled: dict[History, int]
     action: list[dict[tuple[int, int], int]]  # per stage, by state and sum
 
-    def start(self) -> tuple[History | None, int]:
-        """The empty history and the sum 0."""
+    def start(self, u: float | None = None) -> tuple[History | None, int]:
+        """Return the empty history and the sum 0."""
         return (), 0
 
     def act(self, h: int, s: int, memory: tuple[History | None, int]) -> int:
-        """The fixed action, or the action of the completion."""
+        """Return the fixed action if there is one, else the action of the completion."""
         history, steps = memory
         if history is not None and (*history, s) in self.settled:
             return self.settled[*history, s]
@@ -290,7 +290,7 @@ class Settled(Acting):
     def next(
         self, memory: tuple[History | None, int], h: int, s: int, action: int, reward: float, s_next: int
     ) -> tuple[History | None, int]:
-        """History and sum after an outcome."""
+        """Return the history and the sum after an outcome."""
         history, steps = memory
         steps += self.layers.units(h, reward)
         if history is None or (*history, s) not in self.settled:
@@ -307,11 +307,11 @@ def begin(
     swept: list[float],
     width: float,
     value: float,
-) -> Search | None:
+) -> BranchSearch | None:
     """Return the search, starting from a policy of value `value`; None if the problem is too large.
 
-    `targets` are those whose bound exceeds the value, `width` (in steps) is the decisive width, and `swept` are further
-    widths to bound. All widths of the lattice are bounded if they are few, else those near the decisive one.
+    `targets` are the targets whose bound exceeds the value, `width` is the decisive width (in steps), and `swept` are
+    further widths to bound. If the lattice has few widths, all are bounded; otherwise those near the decisive width.
     """
     graph = layers(mdp, columns)
     if graph is None:
@@ -324,7 +324,7 @@ def begin(
     if pairs * len(widths) > MAX_CELLS:
         return None
     scaled = np.array(sorted(widths)) * columns.step
-    return Search(
+    return BranchSearch(
         mdp=mdp,
         layers=graph,
         tau=tau,

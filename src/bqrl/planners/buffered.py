@@ -1,4 +1,4 @@
-"""Planning for the buffered quantile, with a certificate.
+"""Planning for the buffered quantile, with a proven upper bound on the optimum.
 
 For a return G, with z a target and d a width:
 
@@ -13,9 +13,9 @@ is an upper bound on the optimum for any set of widths; widths.py searches for t
 widths, U is exactly the optimum over randomized policies (minimax theorem). It is attained by one random draw at the start,
 between at most two target policies with the same z.
 
-L is the exact buffered quantile of the best deterministic policy found in the search. At width 0 the sweep is identically
-zero, and up to one step J_d = d W, so the policy of W is used there. If the buffer is at most the margin tau - W_0(x*), the
-optimum is the point quantile itself.
+The lower bound is the exact buffered quantile of the best deterministic policy found in the search. At width 0 the sweep is
+identically zero. For widths up to one step J_d = d W, so the policy of W is used there. If the buffer is at most the margin
+tau - W_0(x*), the optimum is the quantile itself.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ import numpy as np
 from bqrl.errors import GridError
 from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.find_grid import lattice, rounded
+from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy
 from bqrl.planners.branch import MAX_NODES
 from bqrl.planners.deterministic import prove_deterministic
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
-from bqrl.planners.plan import GAP_TOL, Plan, check_levels, steady
+from bqrl.planners.plan import GAP_TOL, Plan, check_levels, is_steady
 from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import (
     MAX_BYTES,
     NEUTRAL_WINS,
     best_column,
     check_memory,
-    finer,
+    finer_size,
     fits,
     guarantee_curve,
     risk_neutral,
     why_rounded,
 )
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best_mix
+from bqrl.policies.protocol import Policy
 
 NO_FINER = "finer grids do not reach gap={:g}: the remaining gap is that between deterministic and randomized policies"
 
@@ -67,17 +67,18 @@ def plan_buffered(
     max_bytes: float = MAX_BYTES,
     tick: Callable[[int], None] | None = None,
 ) -> Plan:
-    """The best policy for the buffered quantile, with a proven upper bound.
+    """Return the best policy for the buffered quantile, with a proven upper bound.
 
     With `randomized=True` the plan is the mixture of at most two policies that attains the upper bound. With
-    `randomized=False` the policy is proven to be the best deterministic one, up to `gap` if given: if the policy found is
-    below the bound, the randomness of the problem replaces the draw; if that is not enough, a search branches over
-    histories, with at most `max_nodes` nodes. Without a lattice the plan is a bracket, on `points` points or of width `gap`.
+    `randomized=False` the policy is proven to be the best deterministic one, up to `gap` if given. If the policy found is
+    below the bound, the randomness of the problem replaces the random draw of the mixture. If that is not enough, a search
+    over histories follows, with at most `max_nodes` nodes. Without a lattice the plan is a bracket, on `points` points or of
+    width `gap`.
     """
     tau, beta = check_levels(tau, beta)
     columns, or_rounded = lattice(mdp), randomized is None and (points is not None or gap is not None)
     if columns is not None and not fits(mdp, columns, max_bytes, or_rounded=or_rounded, sweeps=2):
-        columns = None  # wide buffers double the columns
+        columns = None  # two sweeps, because wide buffers double the columns
     if columns is None or points is not None:
         if randomized is not None:
             got = f"points={points}, which rounds them; omit points"
@@ -116,11 +117,11 @@ def _plan(
     mdp: MDP, tau: float, beta: float, policy: Policy, value: float, upper: float, details: dict[str, Any], *,
     notes: tuple[str, ...] = (), certain: bool | None = None, slack: float = 0.0,
 ) -> Plan:  # fmt: skip
-    """The plan of a policy on a lattice; if it is not certain, `slack` is added to its bound."""
+    """Return the plan of a policy on a lattice; `slack` is added to the upper bound of a plan that is not certain."""
     law = evaluate(mdp, policy)
     if abs(upper - value) <= LINE_TOL * size_of(law.values):
         upper = value  # they differ only by rounding
-    certain = steady(law, tau, beta, rounding_error(mdp)) if certain is None else certain
+    certain = is_steady(law, tau, beta, rounding_error(mdp)) if certain is None else certain
     return Plan(
         tau=tau, beta=beta, planner="target", policy=policy, law=law, value=value,
         upper=upper if certain else upper + slack, nominal=law.buffered_quantile(tau, beta), exact=True,
@@ -129,7 +130,7 @@ def _plan(
 
 
 def _slack(mdp: MDP, targets: FloatArray, tau: float, beta: float) -> float:
-    """The rounding error of a bound, if it exceeds GAP_TOL: costs of up to tau times the range are divided by beta."""
+    """Return the rounding error of a bound if it exceeds GAP_TOL, else 0: costs up to tau * range are divided by beta."""
     error = rounding_error(mdp) * float(np.ptp(targets)) * tau / beta
     return error if error > GAP_TOL * size_of(targets) else 0.0
 
@@ -137,10 +138,10 @@ def _slack(mdp: MDP, targets: FloatArray, tau: float, beta: float) -> float:
 def _narrow_bracket(
     mdp: MDP, tau: float, beta: float, points: int, gap: float | None, max_bytes: float, by_choice: bool
 ) -> Plan:
-    """A bracket on `points` points, refined until its gap is at most `gap` or stops shrinking."""
+    """Return a bracket on `points` points, refined until its gap is at most `gap` or stops shrinking."""
     plan = _bracket(mdp, tau, beta, points, max_bytes, by_choice)
     while gap is not None and (width := plan.gap or 0.0) > gap:
-        following = finer(points, width / gap)
+        following = finer_size(points, width / gap)
         points, growth = following, following / points
         finer_plan = _bracket(mdp, tau, beta, points, max_bytes, by_choice)
         upper = min(bound for one in (plan, finer_plan) if (bound := one.upper) is not None)
@@ -152,14 +153,14 @@ def _narrow_bracket(
 
 
 def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, by_choice: bool) -> Plan:
-    """A proven bracket: the bound from returns rounded up, the policy from returns rounded down."""
-    low, high = rounded(mdp, points), rounded(mdp, points, up=True)
+    """Return a proven bracket: the bound is computed on returns rounded up, the policy on returns rounded down."""
+    low, high = rounded_grid(mdp, points), rounded_grid(mdp, points, up=True)
     check_memory(mdp, low, max_bytes, sweeps=2)
     over = WidthSearch(mdp=mdp, grid=high, tau=tau, beta=beta, max_bytes=int(max_bytes // 4))
     upper, _, _ = over.upper()
     under = WidthSearch(mdp=mdp, grid=low, tau=tau, beta=beta, max_bytes=int(max_bytes // 4))
     _, column, width = under.upper()
-    for d in sorted(under.sweeps, key=lambda d: abs(d - width))[:3]:  # the policies of a mixture: adjacent widths
+    for d in sorted(under.sweeps, key=lambda d: abs(d - width))[:3]:  # the policies of a mixture have adjacent widths
         under.policy(d, column)
     under.bound(1.0)
     short = under.sweeps[1.0].root[: under.targets.size]
@@ -173,7 +174,7 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, b
     if (of_mean := mean_law.buffered_quantile(tau, beta)) > value:
         policy, law, law_upper, value = neutral, mean_law, mean_upper, of_mean
         notes.append(NEUTRAL_WINS)
-    certain = steady(law, tau, beta, rounding_error(mdp))
+    certain = is_steady(law, tau, beta, rounding_error(mdp))
     return Plan(
         tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(upper if certain else upper + _slack(mdp, high.points(0), tau, beta), value), nominal=value,

@@ -1,4 +1,4 @@
-"""Confidence sets of kernels and what optimistic learners need besides: buffer schedules and candidate kernels.
+"""Confidence sets of kernels, buffer schedules, and candidate kernels, as optimistic learners use them.
 
 The confidence set of the paper (Equation confset) is a ball around every row of the empirical kernel,
 
@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bqrl.checks import number, numbers, wrong
+from bqrl.checks import bad_value, number, numbers
 from bqrl.laws.law import MASS_TOL
+from bqrl.loops.candidates import Outcomes, fill_candidates
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.planners.candidates_loops import Outcomes, fill_candidates
 
 
 def log_term(S: int, A: int, T: int, H: int, delta: float) -> float:
-    """log(2 S A T H / delta)."""
+    """Return log(2 S A T H / delta)."""
     for name, value in (("S", S), ("A", A), ("T", T), ("H", H)):
         number(value, name, 1.0)
     delta = number(delta, "delta", 0.0, 1.0, "()")
@@ -38,7 +38,7 @@ def log_term(S: int, A: int, T: int, H: int, delta: float) -> float:
 
 
 def confidence_constant(S: int, A: int, T: int, H: int, delta: float, support: ArrayLike | None = None) -> Any:
-    """The smallest constant c that the paper allows.
+    """Return the smallest constant c that the paper allows.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def confidence_constant(S: int, A: int, T: int, H: int, delta: float, support: A
     Returns
     -------
     float or ndarray
-        The constant; with an array `support` one constant per row.
+        The constant; one constant per row if `support` is an array.
 
     Examples
     --------
@@ -70,9 +70,9 @@ def confidence_constant(S: int, A: int, T: int, H: int, delta: float, support: A
 
 
 def most_outcomes(mdp: MDP) -> int:
-    """The largest number of outcomes (s', reward) of a row, or of classes of events where rows share noise.
+    """Return the largest number of outcomes (s', reward) of a row, or of classes of events if rows share noise.
 
-    This is the largest `support` of a learner that knows which outcomes are possible. Random rewards can make it exceed S.
+    For a learner that knows which outcomes are possible, this is the largest `support`. Random rewards can make it exceed S.
     """
     classes = [np.unique(first).size for first in mdp.noise.classes] if mdp.noise is not None else []
     return max([int(np.diff(mdp.row_start).max()), *classes])
@@ -81,7 +81,7 @@ def most_outcomes(mdp: MDP) -> int:
 def radius(
     visits: ArrayLike, S: int, A: int, T: int, H: int, delta: float, support: ArrayLike | None = None
 ) -> FloatArray:
-    """l1 radii of the confidence set (paper, Equation confset).
+    """Return the l1 radii of the confidence set (paper, Equation confset).
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def radius(
 
 
 def practical_radius(visits: ArrayLike, c_conf: Any, S: int, A: int, T: int, H: int, delta: float) -> FloatArray:
-    """The radius of Algorithm 3: c_conf sqrt(log(2 S A T H / delta) / max(1, n))."""
+    """Return the radius of Algorithm 3: c_conf sqrt(log(2 S A T H / delta) / max(1, n))."""
     visited = np.maximum(1.0, numbers(visits, "visits", 0.0))
     return np.asarray(numbers(c_conf, "c_conf", 0.0) * np.sqrt(log_term(S, A, T, H, delta) / visited))
 
@@ -127,7 +127,7 @@ class Buffer:
     rate: float = 0.0
 
     def __call__(self, t: Any) -> Any:
-        """beta_t for one episode or an array of episodes."""
+        """Return beta_t for one episode or for an array of episodes."""
         if self.kind == "log":
             beta = self.start / np.log(math.e + t)
         else:
@@ -136,7 +136,7 @@ class Buffer:
 
 
 def log_buffer(tau: float) -> Buffer:
-    """The schedule of the paper, beta_t = tau / log(e + t).
+    """Return the schedule of the paper, beta_t = tau / log(e + t).
 
     Parameters
     ----------
@@ -157,10 +157,10 @@ def log_buffer(tau: float) -> Buffer:
 
 
 def power_buffer(tau: float, a: float) -> Buffer:
-    """The schedule beta_t = tau (t + 1)^-a.
+    """Return the schedule beta_t = tau (t + 1)^-a.
 
-    It falls below any margin after polynomially many episodes, at the price of a factor T^a in the statistical term of
-    the regret.
+    It falls below any margin after polynomially many episodes. In return, the statistical term of the regret grows by a
+    factor T^a.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def power_buffer(tau: float, a: float) -> Buffer:
 
 
 def constant_buffer(beta: float) -> Buffer:
-    """The schedule beta_t = beta.
+    """Return the schedule beta_t = beta.
 
     Parameters
     ----------
@@ -207,15 +207,15 @@ def check_schedule(schedule: Callable[[Any], Any] | Sequence[float], tau: float,
     """Return beta_0 .. beta_{T-1} from a function or a list; ArgumentError unless all lie in (0, tau] and none increases."""
     beta = np.array([schedule(t) for t in range(T)] if callable(schedule) else schedule, dtype=np.float64)
     if beta.shape != (T,):
-        raise wrong("buffer", schedule, f"have one number per episode ({T})", f"shape {beta.shape}")
+        raise bad_value("buffer", schedule, f"have one number per episode ({T})", f"shape {beta.shape}")
     outside = ~((beta > 0.0) & (beta <= tau + MASS_TOL))
     if outside.any():
         t = int(outside.argmax())
-        raise wrong("buffer", float(beta[t]), f"be in (0, tau] = (0, {tau:g}]", f"{beta[t]:g} in episode {t}")
+        raise bad_value("buffer", float(beta[t]), f"be in (0, tau] = (0, {tau:g}]", f"{beta[t]:g} in episode {t}")
     increases = np.diff(beta) > 0.0
     if increases.any():
         t = int(increases.argmax())
-        raise wrong(
+        raise bad_value(
             "buffer", float(beta[t + 1]), "not increase", f"{beta[t]:g} and then {beta[t + 1]:g} in episode {t + 1}"
         )
     return np.minimum(beta, tau)
@@ -227,14 +227,14 @@ def check_schedule(schedule: Callable[[Any], Any] | Sequence[float], tau: float,
 def candidate_kernels(
     mdp: MDP, probability: FloatArray, half_radius: FloatArray, retained: FloatArray, uniforms: FloatArray
 ) -> FloatArray:
-    """Candidate kernels of Algorithm 3, shape (2 + k, nnz): the empirical kernel, a directed one and k random ones.
+    """Return the candidate kernels of Algorithm 3, shape (2 + k, nnz): the empirical, a directed and k random kernels.
 
-    `probability` (nnz,) is the empirical kernel on the outcomes of `mdp`; `half_radius`, of shape (K, S, A) or flat, is
-    half the l1 radius of each row; known rows keep their probabilities. In the directed kernel, every row moves mass to
-    the outcome with the largest sum of reward and `retained` value (H + 1, S) of the successor, from the outcomes with
-    the smallest sums first. In a random kernel, the receiver is random and the donors follow in cyclic order from a
-    random position; both are given by `uniforms` (k, K*S*A, 2), which the caller draws. Each candidate lies in the ball
-    of every row and has the known support.
+    `probability` (nnz,) is the empirical kernel on the outcomes of `mdp`. `half_radius`, of shape (K, S, A) or flat, is
+    half the l1 radius of each row. Known rows keep their probabilities. In the directed kernel, every row moves mass to
+    the outcome with the largest sum of reward and `retained` value (H + 1, S) of the successor; the outcomes with the
+    smallest sums give mass first. In a random kernel, a random outcome receives mass and the others give it in cyclic
+    order from a random position; `uniforms` (k, K*S*A, 2), which the caller draws, determine both. The rows of every
+    candidate lie in their balls and have the known support.
     Deviation: the paper does not specify how its perturbations are drawn. If all stages share one kernel, the directed
     kernel uses the sum of the preferences over the stages.
     """
@@ -246,7 +246,7 @@ def candidate_kernels(
         ("uniforms", np.shape(uniforms)[-2:], (rows, 2)),
     ):
         if given != wanted:
-            raise wrong(name, given, f"have shape {wanted}", given)
+            raise bad_value(name, given, f"have shape {wanted}", given)
     out = np.empty((2 + uniforms.shape[0], mdp.successor.size))
     outcomes = Outcomes(
         start=mdp.row_start,

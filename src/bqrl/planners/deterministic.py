@@ -1,15 +1,15 @@
-"""The best deterministic policy for a buffered quantile, if the policy found is below the randomized bound.
+"""The best deterministic policy for a buffered quantile, if the policy found so far is below the randomized bound.
 
 First the mixture of two policies that attains the bound U of buffered.py is derandomised: the randomness of the problem
-replaces the coin. If this does not attain the bound, a search branches over histories (branch.py).
+replaces the coin. If the derandomised policy does not attain the bound, a search over histories follows (branch.py).
 
 Both policies of the mixture have the same target z and are optimal at the width d that minimises F(z, .). They differ in
 X = P(z - G > k), where k <= d <= k + 1 in steps. The coin brings X to tau - beta, where F_pi(z, .) is constant between k
 and k + 1. If many histories lead to the decision at which the two policies differ, some histories can follow one policy and
-the others the other policy. To arrange this, the construction follows one history. At each step the outcomes are ordered:
-after the first ones, play continues with the policy of largest X among all policies optimal at d; after the last ones, with
-the policy of smallest X; and the outcome in between continues the history. The remaining distance of X from tau - beta is at
-most the probability of the history that is followed.
+the others the other policy. To arrange this, the construction follows one history. At each step the outcomes are ordered.
+After the first outcomes, play continues with the policy of largest X among all policies optimal at d. After the last
+outcomes, it continues with the policy of smallest X. The outcome in between continues the history. The remaining distance of
+X from tau - beta is at most the probability of the history.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bqrl.display import number
+from bqrl.display import format_number
 from bqrl.errors import SizeError
 from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import LabelPolicy, Policy, TargetPolicy, label_graph
-from bqrl.mdp.unroll import Acting
 from bqrl.planners.branch import begin
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
 from bqrl.planners.sweep import sweep
 from bqrl.planners.widths import WidthSearch
+from bqrl.policies.labels import LabelPolicy, label_graph
+from bqrl.policies.protocol import Policy
+from bqrl.policies.target import TargetPolicy
 
-LEVEL_TIE = 1e-11  # relative: the width is known only up to rounding, and so are the values of actions that tie at it
-MAX_MOVES = 5_000_000  # outcomes of all (state, need) pairs under a policy
-MAX_WALKS = 500  # orders of the outcomes that are tried
-ENOUGH = 1e-12  # in steps: a loss this small ends the search
+LEVEL_TIE = 1e-11  # relative; the width, and so the values of actions that tie at it, is known only up to rounding
+MAX_MOVES = 5_000_000  # transitions between (state, need) pairs under a policy
+MAX_WALKS = 500  # number of orders of the outcomes to try
+ENOUGH = 1e-12  # in steps; a loss this small ends the search
 LEAST, MOST, START = -1, -2, -3  # how play continues ("way"); numbers from 0 on are steps of the followed history
 Memory = tuple[int, float]  # the continuation and the remaining need
 
@@ -53,47 +54,47 @@ def prove_deterministic(
 ) -> tuple[Policy, float, str]:
     """Return the best deterministic policy, its value, and a note on what is proven.
 
-    `policy` is the best one so far and `value` its value; `upper` is the value of the best randomized policy, and a
-    distance of `gap` is accepted. SizeError if `max_nodes` nodes do not prove it.
+    `policy` is the best policy so far, with value `value`. `upper` is the value of the best randomized policy. A distance of
+    `gap` from the optimum is accepted. SizeError if `max_nodes` nodes do not prove this distance.
     """
     mdp, tau, beta = search.mdp, search.tau, search.beta
-    for candidate in without_coin(mdp, search.grid, float(search.targets[column]), width, tau - beta):
+    for candidate in derandomise(mdp, search.grid, float(search.targets[column]), width, tau - beta):
         reached = evaluate(mdp, candidate).buffered_quantile(tau, beta)
         if reached > value:
             policy, value = candidate, reached
     ceiling = np.min([search.bound(d) for d in (0.0, *search.sweeps)], axis=0)
-    upper = min(upper, max(value, float(ceiling.max())))  # the policies tried since may have added widths
+    upper = min(upper, max(value, float(ceiling.max())))  # policies tried since then may have added widths
     if value >= upper - gap:
         tight = upper - value <= GAP_TOL * size_of(search.targets)
-        verb = "attains" if tight else f"comes within {number(upper - value, 2, 1)} of"
+        verb = "attains" if tight else f"comes within {format_number(upper - value, 2, 1)} of"
         return policy, value, f"a deterministic policy {verb} the randomized bound"
     targets = search.targets[ceiling > value + gap]
     branches = begin(mdp, search.grid, tau, beta, targets, list(search.sweeps), width, value)
     if branches is None:
-        raise _unproven(value, upper, "the problem has too many histories for a search", "allow")
+        raise _proof_error(value, upper, "the problem has too many histories for a search", "allow")
     left = branches.run(gap, max_nodes)
     if branches.best is not None:
         policy, value = branches.policy(), branches.value
     if left > value + gap:
-        raise _unproven(value, left, f"{max_nodes} nodes of the search prove no more", "raise max_nodes, allow")
+        raise _proof_error(value, left, f"{max_nodes} nodes of the search prove no more", "raise max_nodes, allow")
     if gap > GAP_TOL * size_of(search.targets):
-        left_open = _rounded_up(max(left - value, gap))
+        left_open = _round_up(max(left - value, gap))
         return policy, value, f"no deterministic policy exceeds this value by more than {left_open}"
     return policy, value, f"proven best deterministic policy; the best randomized policy has {upper:.6g}"
 
 
-def _unproven(value: float, upper: float, reason: str, remedy: str) -> SizeError:
-    """The error of a search without proof; `limit` is the value of the best policy found, `needed` the remaining bound."""
+def _proof_error(value: float, upper: float, reason: str, remedy: str) -> SizeError:
+    """Return the error for a search that proves nothing; `limit` is the best value found, `needed` the remaining bound."""
     return SizeError(
         f"expected the best deterministic policy, got a value between {value:.10g} and {upper:.10g}, because {reason}; {remedy} "
-        f"gap={_rounded_up(upper - value)} or use randomized=True", needed=upper, limit=value, name="gap",
+        f"gap={_round_up(upper - value)} or use randomized=True", needed=upper, limit=value, name="gap",
     )  # fmt: skip
 
 
-def _rounded_up(x: float) -> str:
-    """`x` rounded up to two digits.
+def _round_up(x: float) -> str:
+    """Return `x` rounded up to two digits.
 
-    >>> _rounded_up(1.3333), _rounded_up(0.0301)
+    >>> _round_up(1.3333), _round_up(0.0301)
     ('1.4', '0.031')
     """
     unit = 10.0 ** (np.floor(np.log10(x)) - 1.0)
@@ -102,7 +103,7 @@ def _rounded_up(x: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
-    """The policies optimal at a width with the smallest and the largest probability X of missing by more than k steps."""
+    """Two policies optimal at a width: those with the smallest and the largest probability X of missing by over k steps."""
 
     least: TargetPolicy
     most: TargetPolicy
@@ -110,46 +111,46 @@ class Ways:
     high: tuple[FloatArray, ...]  # X of `most`
 
     def ends(self, h: int, s: IntArray, need: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Smallest and largest X from stage `h` on."""
+        """Return the smallest and the largest X from stage `h` on."""
         column = self.least.column(h, need)
         return self.low[h][s, column], self.high[h][s, column]
 
 
 @dataclass(slots=True, kw_only=True)
-class Walk(Acting):
+class Walk(Policy):
     """A policy that follows one history and continues with `least` or `most` elsewhere; the memory is (way, need)."""
 
     ways: Ways
     first: dict[int, int] = field(default_factory=dict)  # way of each first state
-    action: list[int] = field(default_factory=list)  # of each step
-    after: list[dict[tuple[int, float], int]] = field(default_factory=list)  # way by (successor, reward) after each
+    action: list[int] = field(default_factory=list)  # action at each step of the followed history
+    after: list[dict[tuple[int, float], int]] = field(default_factory=list)  # way by (successor, reward), per step
 
-    def start(self) -> Memory:
-        """The first need is the target; the first state determines the way."""
+    def start(self, u: float | None = None) -> Memory:
+        """Return START and the target; the first state then determines the way."""
         return START, self.ways.least.target
 
     def act(self, h: int, s: int, memory: Memory) -> int:
-        """The action of the current way."""
+        """Return the action of the current way."""
         way = self.first[s] if memory[0] == START else memory[0]
         if way >= 0:
             return self.action[way]
         return (self.ways.least if way == LEAST else self.ways.most).act(h, s, memory[1])
 
     def next(self, memory: Memory, h: int, s: int, action: int, reward: float, s_next: int) -> Memory:
-        """Way and need after an outcome."""
+        """Return the way and the need after an outcome."""
         way = self.first[s] if memory[0] == START else memory[0]
         if way >= 0:
             way = self.after[way][s_next, reward]
         return way, self.ways.least.next(memory[1], h, s, action, reward, s_next)
 
 
-def without_coin(mdp: MDP, columns: Lattice, target: float, width: float, level: float) -> Iterator[LabelPolicy]:
-    """Deterministic policies optimal at (target, width), each with P(target - G > k steps) close to `level`."""
+def derandomise(mdp: MDP, columns: Lattice, target: float, width: float, level: float) -> Iterator[LabelPolicy]:
+    """Yield deterministic policies optimal at (target, width), each with P(target - G > k steps) close to `level`."""
     if columns.cells * mdp.successor.size // (mdp.A * (1 if mdp.stationary else mdp.H)) > MAX_MOVES:
         return
     for k in sorted({max(int(np.ceil(width)) - 1, 0), int(width)}):
-        least, low = _extreme(mdp, columns, target, width, k, 1.0)
-        most, high = _extreme(mdp, columns, target, width, k, -1.0)
+        least, low = _extreme_policy(mdp, columns, target, width, k, 1.0)
+        most, high = _extreme_policy(mdp, columns, target, width, k, -1.0)
         ways = Ways(least=least, most=most, low=low, high=high)
         best, loss = Walk(ways=ways), np.inf
         rng = np.random.default_rng(0)
@@ -163,10 +164,10 @@ def without_coin(mdp: MDP, columns: Lattice, target: float, width: float, level:
         yield label_graph(best, mdp)
 
 
-def _extreme(
+def _extreme_policy(
     mdp: MDP, columns: Lattice, target: float, width: float, k: int, sign: float
 ) -> tuple[TargetPolicy, tuple[FloatArray, ...]]:
-    """Among the policies optimal at (target, width), the one with the smallest X (sign +1) or the largest (-1), and its X."""
+    """Return the policy with the smallest X (sign +1) or the largest X (-1) of those optimal at (target, width), and its X."""
     steps = np.arange(max(k, int(np.ceil(width)) - 1) + 2.0)
     second = np.where(steps > k, sign, 0.0)
     done = sweep(
@@ -177,9 +178,9 @@ def _extreme(
 
 
 def _walk(mdp: MDP, ways: Ways, level: float, rng: np.random.Generator) -> tuple[Walk, float]:
-    """A walk that brings X as close to `level` as its history allows, and the remaining excess of X.
+    """Return a walk that brings X as close to `level` as its history allows, and the remaining excess of X.
 
-    The order of the outcomes is random, because some orders come closer than others.
+    The order of the outcomes is random; some orders come closer to the level than others.
     """
     walk, chance, columns = Walk(ways=ways), 1.0, ways.least.grid
     s: IntArray = np.flatnonzero(mdp.mu)
@@ -210,7 +211,7 @@ def _walk(mdp: MDP, ways: Ways, level: float, rng: np.random.Generator) -> tuple
 def _share(
     p: FloatArray, low: FloatArray, high: FloatArray, level: float, step: int, rng: np.random.Generator
 ) -> tuple[IntArray, int | None, float]:
-    """The way of each outcome, the outcome that continues the history (or None), and the X required of it (or of all)."""
+    """Return the way of each outcome, the outcome that continues the history or None, and the X that it (or all) must have."""
     order = rng.permutation(p.size)
     gain = p * np.maximum(high - low, 0.0)
     lowest = float(p @ low)

@@ -1,21 +1,21 @@
-"""The return of a given policy: its exact law, or a bracket of it, and sampled episodes.
+"""The return of a given policy: its exact law or a bracket, and simulated episodes.
 
 The forward pass carries, for every state, the mass of each sum of rewards collected so far:
 
     m_0(s, 0) = mu(s),    m_{h+1}(s', g + r) += P_h(s', r | s, a) m_h(s, g)    with a = the policy's action at (h, s, g).
 
-A target policy reads its need, target - g, off the sum, so one pass serves Markov and target policies; for the other kinds
-the pass runs over their (finitely many) memories.
+A target policy reads its need, target - g, off the sum, so one pass serves Markov and target policies. For the other kinds
+of policies the pass runs over their (finitely many) memories.
 """
 
-# Forward passes: two, each with one implementation of its stage.
-# - States and sums on a grid, for Markov and target policies: `push_mass` in kernels/rollout.py. `follow.stage_masses` calls it
-#   stage by stage for laws, tables and occupancies, `push_stages` within one compiled loop for learners, which evaluate after
-#   every episode. Dense stages multiply matrices instead, which takes less time there.
-# - Pairs (state, memory), for any policy: `reached_pairs` in mdp/unroll.py. It gives occupancies, decision rows, label graphs
-#   and, where pairs differ by their sum, a policy's own returns if no grid fits. The law of a policy on a grid is
-#   `push_mass` with its pairs in place of the states.
-# Over an l1 ball the kernel depends on the need: planners/ball_loops.py has these passes.
+# There are two kinds of forward pass, each with one implementation of a stage.
+# - Over states and sums on a grid, for Markov and target policies: `push_mass` in loops/rollout.py. policies/forward.py calls
+#   it stage by stage for laws, tables and occupancies. Learners evaluate after every episode and call `push_stages`, which runs
+#   all stages in one compiled loop. Dense stages use matrix products, which are faster there.
+# - Over pairs (state, memory), for any policy: `reached_pairs` in policies/pairs.py. It gives occupancies, decision rows and
+#   label graphs. If no grid fits, it gives a policy's own returns, with pairs distinguished by their sums. The law of such a
+#   policy on a grid is `push_mass` with pairs in place of states.
+# Over an l1 ball the kernel depends on the need; loops/ball.py has these passes.
 
 from __future__ import annotations
 
@@ -24,20 +24,31 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from bqrl.checks import flag, random_seed, shown, whole
+from bqrl.checks import flag, one_line, random_seed, whole
 from bqrl.errors import GridError, SizeError
-from bqrl.kernels.layout import Rows
-from bqrl.kernels.rollout import draw_many
 from bqrl.laws.law import Bound, Law, size_of
+from bqrl.loops.layout import Rows
+from bqrl.loops.rollout import draw_many
 from bqrl.mdp.arrays import FloatArray, read_only
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, ROUNDING, cut, distinct_rewards, grid, rounded
+from bqrl.mdp.find_grid import (
+    MAX_POINTS,
+    MAX_SET,
+    ROUNDING,
+    cut_to_possible,
+    distinct_rewards,
+    returns_grid,
+    rounded_grid,
+)
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, TargetPolicy
-from bqrl.mdp.unroll import check_played, reached_pairs
-from bqrl.planners.convert import bind
-from bqrl.planners.follow import empty_masses, pairs_of, push_forward, push_stage, push_with_mean, sums_grid, sums_on
-from bqrl.planners.rewards import PLANNED, check_rewards
+from bqrl.policies.convert import bind
+from bqrl.policies.forward import empty_masses, pairs_of, push_forward, push_stage, push_with_mean, sums_grid, sums_on
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.mixture import MixturePolicy
+from bqrl.policies.pairs import check_played, reached_pairs
+from bqrl.policies.protocol import Policy
+from bqrl.policies.rewards import PLANNED, check_rewards
+from bqrl.policies.target import TargetPolicy
 
 BRACKET_POINTS = 20_000
 MAX_ATOMS = 20_000  # largest number of (state, memory, sum) triples per stage for which all returns are enumerated
@@ -56,16 +67,16 @@ class Limits:
 
 @overload
 def evaluate(
-    mdp: MDP, policy: Any, *, bracket: Literal[False] = False, labels: bool = ..., points: int = ..., max_points: int = ...,
+    mdp: MDP | str, policy: Any, *, bracket: Literal[False] = False, labels: bool = ..., points: int = ..., max_points: int = ...,
     max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
 ) -> Law: ...  # fmt: skip
 @overload
 def evaluate(
-    mdp: MDP, policy: Any, *, bracket: Literal[True], labels: bool = ..., points: int = ..., max_points: int = ...,
+    mdp: MDP | str, policy: Any, *, bracket: Literal[True], labels: bool = ..., points: int = ..., max_points: int = ...,
     max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
 ) -> tuple[Law, Law]: ...  # fmt: skip
 def evaluate(
-    mdp: MDP,
+    mdp: MDP | str,
     policy: Any,
     *,
     bracket: bool = False,
@@ -76,15 +87,15 @@ def evaluate(
     max_atoms: int = MAX_ATOMS,
     rewards: str = PLANNED,
 ) -> Law | tuple[Law, Law]:
-    """Law of the return of a policy.
+    """Return the law of the return of a policy.
 
     The law is exact if the returns of the problem lie on an exact grid or this policy has few returns. Otherwise returns
-    are rounded, which gives two laws between which the true one is proven to lie in first-order dominance.
+    are rounded down and up, which gives two laws. The true law is proven to lie between them in first-order dominance.
 
     Parameters
     ----------
-    mdp : MDP
-        The problem.
+    mdp : MDP or str
+        The problem, or its name as for `solve`.
     policy : Policy, callable, object with `predict`, array_like or str
         A Policy; a function f(stage, state); an object with predict(observation, deterministic=True); actions of shape
         (S,) or (H, S); action probabilities of shape (S, A) or (H, S, A); or "always:NAME". Functions, `predict` and custom
@@ -101,16 +112,16 @@ def evaluate(
     max_atoms : int
         Limit on the number of returns of this policy that are enumerated one by one.
     rewards : {"planned", "this model"}
-        A policy that tracks rewards is refused where the same state, action and successor pay otherwise than in the model
-        that it was planned for; "this model" lets it follow the rewards of `mdp`, as for scenarios. To evaluate other
-        outcomes of a plan, such as costs, convert its policy first: `plan.policy.to_labels(model)` with the model of the
-        plan follows the states alone if the rewards of that model are not random.
+        By default, a policy that tracks rewards is refused if some state, action and successor pay a different reward than
+        in the model for which it was planned. With "this model" it follows the rewards of `mdp`, as in scenarios. To
+        evaluate other outcomes of a plan, such as costs, convert its policy first: `plan.policy.to_labels(model)`, with
+        the model of the plan, follows the states alone if the rewards of that model are not random.
 
     Returns
     -------
     Law or tuple of two Laws
-        The exact law of the return, or else the lower law; with `bracket` the lower and the upper law, which are equal if
-        the law is exact. A law that is not exact has a `bound`, and its `exact_mean` is the exact mean of the return.
+        The exact law of the return, or the lower law if none is exact; with `bracket` the lower and the upper law, which are
+        equal if the law is exact. A law that is not exact has a `bound`, and its `exact_mean` is the exact mean of the return.
 
     Examples
     --------
@@ -130,7 +141,7 @@ def evaluate(
 
 
 def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[Law, Law | None]:  # noqa: B008
-    """Return the exact law and None, or a proven lower law and a proven upper law; the policy must fit the problem."""
+    """Return the exact law and None, or a proven lower and a proven upper law; the policy is already bound."""
     if isinstance(policy, MixturePolicy):
         parts = [law_bracket(*bind(mdp, part), limits) for part in policy.policies]
         lower = Law.mixture([low for low, _ in parts], policy.weights)
@@ -138,7 +149,7 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
             return lower, None
         return lower, Law.mixture([low if high is None else high for low, high in parts], policy.weights)
     rounds = isinstance(policy, TargetPolicy) and not policy.grid.exact
-    exact = None if rounds else grid(mdp, limits.max_points, limits.max_set)
+    exact = None if rounds else returns_grid(mdp, limits.max_points, limits.max_set)
     if exact is not None:
         return _law_on(mdp, policy, exact), None
     if isinstance(policy, (MarkovPolicy, TargetPolicy)):
@@ -152,8 +163,8 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
             low, high = (-columns.error, 0.0) if policy.grid.up else (0.0, columns.error)
             return _bound(mdp, values + low, mass, "lower", mean), _bound(mdp, values + high, mass, "upper", mean)
     if isinstance(policy, MarkovPolicy):
-        values, mass, mean = push_with_mean(mdp, policy, rounded(mdp, limits.points))
-        above = push_forward(mdp, policy, rounded(mdp, limits.points, up=True))
+        values, mass, mean = push_with_mean(mdp, policy, rounded_grid(mdp, limits.points))
+        above = push_forward(mdp, policy, rounded_grid(mdp, limits.points, up=True))
         return _bound(mdp, values, mass, "lower", mean), _bound(mdp, *above, "upper", mean)
     if isinstance(policy, TargetPolicy) and rounds:
         other = "another discount" if policy.grid.discount != mdp.discount else "steps too small for this problem"
@@ -167,12 +178,15 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
 
 
 def _bound(mdp: MDP, values: FloatArray, mass: FloatArray, side: str, mean: float) -> Law:
-    """Return a law that bounds the law of the return, without values beyond the possible returns."""
-    return Law(cut(mdp, values), mass, Bound(side, mean))
+    """Return a law that bounds the law of the return, with values cut to the possible returns."""
+    return Law(cut_to_possible(mdp, values), mass, Bound(side, mean))
 
 
 def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
-    other = isinstance(policy, TargetPolicy) and policy.grid.discount != mdp.discount  # no sums determine its need
+    """Return the law of a policy on an exact grid."""
+    other = (
+        isinstance(policy, TargetPolicy) and policy.grid.discount != mdp.discount
+    )  # its need is not determined by the sum
     if isinstance(policy, (MarkovPolicy, TargetPolicy)) and not other:
         points, mass = push_forward(mdp, policy, columns)
         return Law(points, mass)
@@ -180,7 +194,7 @@ def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
 
 
 def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) -> Law | None:
-    """Return the law on this policy's own returns; None if there are too many, or if rounding could merge rewards."""
+    """Return the law over the returns of this policy alone; None if there are too many or rounding could merge rewards."""
     rewards = distinct_rewards(mdp)
     size = size_of(rewards) * mdp.H
     closest = float(np.diff(np.union1d(rewards, 0.0)).min(initial=size))
@@ -194,7 +208,7 @@ def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) 
 
 
 def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
-    """Return the law under any deterministic policy: the masses of sums move over its (state, memory) pairs."""
+    """Return the law of the return of any deterministic policy, from the masses of sums at its (state, memory) pairs."""
     sums, mass = sums_on(mdp, columns), mdp.mu[mdp.mu > 0.0][:, None]
     for h, pairs in zip(range(mdp.H), pairs_of(mdp, policy), strict=False):
         moves, n = sums.moves(h), pairs.state.size
@@ -210,7 +224,7 @@ def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
 
 
 def simulate(
-    mdp: MDP,
+    mdp: MDP | str,
     policy: Any,
     episodes: int = 10_000,
     seed: int | np.random.Generator | None = None,
@@ -218,15 +232,15 @@ def simulate(
     labels: bool = False,
     rewards: str = PLANNED,
 ) -> FloatArray:
-    """Returns of sampled episodes.
+    """Return the returns of simulated episodes.
 
     Parameters
     ----------
-    mdp : MDP
-        The problem.
+    mdp : MDP or str
+        The problem, or its name as for `solve`.
     policy : Policy, callable, object with `predict`, array_like or str
-        A policy in any form that `evaluate` accepts. A function or a Policy of your own is asked at every step, so it may
-        draw its actions at random; `seed` does not govern its draws.
+        A policy in any form that `evaluate` accepts. A function or a custom Policy is called at every step, so it may draw
+        its actions at random; `seed` does not control its draws.
     episodes : int
         Number of episodes.
     seed : int, Generator or None
@@ -234,7 +248,7 @@ def simulate(
     labels : bool
         Pass states to a function or to `predict` as their own values (`mdp.state_values`, else their names), not as indices.
     rewards : {"planned", "this model"}
-        Whether a policy that tracks rewards must meet those that it was planned for; see `evaluate`.
+        Whether a policy that tracks rewards must be played with the rewards for which it was planned; see `evaluate`.
 
     Returns
     -------
@@ -253,18 +267,18 @@ def simulate(
     needed = 8 * episodes * (mdp.H + 2)
     if needed > MAX_DRAWS:
         raise SizeError(
-            f"the draws of the episodes must take at most {MAX_DRAWS:.1e} bytes, got {needed:.1e} for {shown(episodes)} "
+            f"the draws of the episodes must take at most {MAX_DRAWS:.1e} bytes, got {needed:.1e} for {one_line(episodes)} "
             "episodes; simulate fewer, in several calls with different seeds", needed=needed, limit=MAX_DRAWS, name="episodes",
         )  # fmt: skip
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
     u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw per transition
-    return _played(mdp, played, u)
+    return _play(mdp, played, u)
 
 
-def _played(mdp: MDP, policy: Policy, u: FloatArray) -> FloatArray:
-    """Return the return of one episode per row of uniforms."""
+def _play(mdp: MDP, policy: Policy, u: FloatArray) -> FloatArray:
+    """Return one return per row of uniforms."""
     if isinstance(policy, MixturePolicy):
-        return _played_parts(mdp, policy, u)
+        return _play_mixture(mdp, policy, u)
     episodes = len(u)
     memory = policy.start_many(u[:, 0])
     total, outcome = np.zeros(episodes), np.empty(episodes, np.int64)
@@ -282,12 +296,12 @@ def _played(mdp: MDP, policy: Policy, u: FloatArray) -> FloatArray:
     return total
 
 
-def _played_parts(mdp: MDP, policy: MixturePolicy, u: FloatArray) -> FloatArray:
-    """Do `_played` for a mixture: each part plays the episodes that draw it."""
+def _play_mixture(mdp: MDP, policy: MixturePolicy, u: FloatArray) -> FloatArray:
+    """Return the returns of a mixture: each policy plays the episodes that draw it."""
     total, drawn = np.empty(len(u)), [policy.drawn(x) for x in u[:, 0].tolist()]
     chosen = np.array([i for i, _ in drawn], np.int64)
     coin = np.array([rest for _, rest in drawn])
     for i in np.unique(chosen).tolist():
         here = chosen == i
-        total[here] = _played(*bind(mdp, policy.policies[i]), np.column_stack([coin[here], u[here, 1:]]))
+        total[here] = _play(*bind(mdp, policy.policies[i]), np.column_stack([coin[here], u[here, 1:]]))
     return total

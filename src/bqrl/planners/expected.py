@@ -2,7 +2,7 @@
 
     V_H(s) = 0,    V_h(s) = max_a E[ r + gamma V_{h+1}(s') | s, a ],    a_h(s) = the maximising action.
 
-It maximises the mean and ignores tau; the quantile of its policy is read off the policy's own return law. Every other
+It maximises the mean and ignores tau; the quantile of its policy is read off the return law of that policy. Every other
 planner is compared with it. It needs no grid of returns, so it works for any problem.
 """
 
@@ -16,17 +16,18 @@ from bqrl.laws.law import Law, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import distinct_rewards
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, Policy
 from bqrl.mdp.stage import Stage
 from bqrl.planners.evaluate import law_bracket
-from bqrl.planners.plan import Plan, check_levels, objective_value, steady
+from bqrl.planners.plan import Plan, check_levels, is_steady, objective_value
 from bqrl.planners.sweep import rounding_error
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.protocol import Policy
 
 TIE_TOL = 1e-12  # means this close, relative to the best or to the largest reward, tie; the lower action is chosen
 
 
 def best_mean(mdp: MDP) -> tuple[float, MarkovPolicy]:
-    """The largest mean return and a policy that attains it; among equally good actions the lowest index."""
+    """Return the largest mean return and a policy that attains it; ties go to the lower action."""
     value, size = np.zeros(mdp.S), size_of(distinct_rewards(mdp))
     actions = np.zeros((mdp.H, mdp.S), np.int64)
     for h in range(mdp.H - 1, -1, -1):
@@ -41,7 +42,7 @@ def best_mean(mdp: MDP) -> tuple[float, MarkovPolicy]:
 
 
 def _row_sums(stage: Stage, per_outcome: FloatArray) -> FloatArray:
-    """Sum over the outcomes of every row; -inf for a row without outcomes."""
+    """Return the sum over the outcomes of every row; -inf for a row without outcomes."""
     rows = np.flatnonzero(np.diff(stage.row_start))
     sums = np.full(stage.row_start.size - 1, -np.inf)
     if rows.size:
@@ -50,7 +51,7 @@ def _row_sums(stage: Stage, per_outcome: FloatArray) -> FloatArray:
 
 
 def plan_expected(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
-    """The policy with the largest mean return, and its (buffered) tau-quantile; proves no upper bound."""
+    """Return the policy with the largest mean return, and its (buffered) tau-quantile; no upper bound is proven."""
     tau, beta = check_levels(tau, beta)
     mean, policy = best_mean(mdp)
     return plan_of(mdp, policy, tau, beta, "expected", details={"mean": mean})
@@ -59,25 +60,25 @@ def plan_expected(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
 def plan_of(
     mdp: MDP, policy: Policy, tau: float, beta: float, planner: str, *, details: dict[str, Any] | None = None
 ) -> Plan:
-    """The plan of a given policy: its own law and objective value in `mdp`, without an upper bound."""
+    """Return the plan of a given policy: its law and objective value in `mdp`, without an upper bound."""
     law, law_upper = law_bracket(mdp, policy)
     value = objective_value(law, tau, beta)
     return Plan(
         tau=tau, beta=beta, planner=planner, policy=policy, law=law, law_upper=law_upper, value=value, upper=None,
-        nominal=value, certain=settled(law, tau, beta, rounding_error(mdp)), exact=law_upper is None,
+        nominal=value, certain=is_settled(law, tau, beta, rounding_error(mdp)), exact=law_upper is None,
         details=details or {},
     )  # fmt: skip
 
 
-def settled(law: Law, tau: float, beta: float, gamma: float) -> bool:
-    """Whether the objective value of a law is certain if its masses have a relative error of `gamma`.
+def is_settled(law: Law, tau: float, beta: float, gamma: float) -> bool:
+    """Return whether the objective value of a law is certain if its masses have a relative error of `gamma`.
 
-    A quantile x is certain if the errors neither raise P(G < x) to tau nor lower P(G <= x) below it, and so is a buffered
-    quantile with all its levels in that atom. Otherwise it is smooth in the masses, and the error must be below
-    GAP_TOL of its size.
+    A quantile x is certain if the errors neither raise P(G < x) to tau nor lower P(G <= x) below tau. A buffered quantile is
+    certain if all its levels lie in that atom. Otherwise it is smooth in the masses, and it is certain if its error is below
+    GAP_TOL times its size.
     """
     below, above = law.margin(tau)
     short, reached = tau - below, tau + above
     if reached * (1.0 - gamma) >= tau and short * (1.0 + gamma) < (tau if beta == 0.0 else tau - beta):
         return True
-    return beta > 0.0 and steady(law, tau, beta, gamma)
+    return beta > 0.0 and is_steady(law, tau, beta, gamma)

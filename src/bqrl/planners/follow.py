@@ -1,42 +1,27 @@
-"""Forward passes of a policy: the masses of the sums it collects, its state-action occupancy, and single episodes.
-
-The forward pass carries, for every state, the mass of each sum of rewards collected so far:
-
-    m_0(s, 0) = mu(s),    m_{h+1}(s', g + r) += P_h(s', r | s, a) m_h(s, g)    with a = the policy's action at (h, s, g).
-
-A target policy reads its need, target - g, off the sum, so one pass serves Markov and target policies.
-"""
+"""Return laws and single episodes of the policies of a learner, by compiled loops on arrays prepared once."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-from numba import get_num_threads
 
-from bqrl.errors import SizeError
-from bqrl.kernels.layout import Dynamics, Moves, Rows, Tables
-from bqrl.kernels.rollout import play_tables, push_mass, push_mass_threads, push_stages, spread_rows
-from bqrl.kernels.threads import run_loop
+from bqrl.loops.ball import possible_sums, push_optimistic
+from bqrl.loops.layout import Dynamics, Tables
+from bqrl.loops.rollout import play_tables, push_stages
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
-from bqrl.mdp.derived import per_structure
-from bqrl.mdp.find_grid import grid, refitted
-from bqrl.mdp.grid import Grid, Lattice, Rounded
+from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import ActionArray, MarkovPolicy, MixturePolicy, Policy, StochasticPolicy, TargetPolicy, check_fits
-from bqrl.mdp.shares import shares_in
-from bqrl.mdp.sums import SumRange, Sums, sums_of
-from bqrl.mdp.unroll import Pairs, check_played, limited_pairs
-from bqrl.planners.ball_loops import possible_sums, push_optimistic
-from bqrl.planners.sweep import BLOCK_BYTES, Layout, Sweep, by_products, row_shift
-
-MAX_MASSES = 2**34  # bytes of the masses of one stage
+from bqrl.mdp.sums import SumRange
+from bqrl.planners.sweep import Layout, Sweep
+from bqrl.policies.forward import push_forward, sums_on
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.protocol import ActionArray
+from bqrl.policies.target import TargetPolicy
 
 
 class Follower:
-    """Forward passes and episodes of Markov and target policies on one uniform grid, in compiled loops; prepared once."""
+    """Return laws and episodes of Markov and target policies on one uniform grid; its arrays are prepared once."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout, self.mdp, self.grid = layout, layout.mdp, layout.grid
@@ -83,7 +68,7 @@ class Follower:
         return found
 
     def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
-        """Return the law of a policy under the kernel of the ball with which it attains the value of an optimistic sweep."""
+        """Return the law of the sweep's policy under the kernel of the ball that attains the value of the optimistic sweep."""
         assert isinstance(done.values, Tables)
         stages, (*tables, steps) = tuple(self.layout.stages), self._tables(done.policy(target))
         mass: FloatArray = push_optimistic(
@@ -99,91 +84,8 @@ class Follower:
         play_tables(tuple(self.dynamics), *self._tables(policy), u, states, actions, rewards)
 
 
-@per_structure
-def sums_on(mdp: MDP, columns: Grid) -> Sums:
-    """Return the sums on a grid, computed once per problem and grid."""
-    return sums_of(mdp, columns)
-
-
-def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -> tuple[FloatArray, FloatArray]:
-    """Return the final sums and their masses under a policy that depends on the state and the sum only."""
-    ((values, mass),) = deque(stage_masses(mdp, policy, columns), maxlen=1)
-    return values, mass.sum(axis=0)
-
-
-def push_with_mean(
-    mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid
-) -> tuple[FloatArray, FloatArray, float]:
-    """Do `push_forward` and return the exact mean, too: the expected rewards of the actions played, which no grid rounds."""
-    mean = 0.0
-    for h, (values, mass) in enumerate(stage_masses(mdp, policy, columns)):
-        if h < mdp.H:
-            played = policy.actions[h][:, None]
-            if isinstance(policy, TargetPolicy):
-                played = policy.actions[h][:, policy.column(h, policy.target - values)]
-            paid = np.take_along_axis(expected_rewards(mdp, h), played.astype(np.int64), axis=1)
-            mean += mdp.discount**h * float((paid * mass).sum())
-    return values, mass.sum(axis=0), mean
-
-
-def expected_rewards(mdp: MDP, h: int) -> FloatArray:
-    """Return the expected reward of every action of stage `h`, shape (S, A)."""
-    stage = mdp.stage(h)
-    rows = np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start))
-    mean: FloatArray = np.bincount(rows, stage.probability * stage.reward, mdp.S * mdp.A).astype(np.float64)
-    return mean.reshape(mdp.S, mdp.A)
-
-
-def stage_masses(
-    mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the possible sums before each stage and at the end, each with the probability (S, sums) of state and sum."""
-    sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)  # a rounded grid is used once
-    mass = mdp.mu[:, None].copy()
-    for h in range(mdp.H):
-        yield sums.values(h), mass
-        stage = mdp.stage(h)
-        action, column = _actions_by_sum(policy, h, sums)
-        if action.max() >= mdp.A or not stage.available.all():
-            met = np.repeat(np.flatnonzero(mdp.reachable[h]), action.shape[1])
-            check_played(mdp, h, met, action[mdp.reachable[h]].ravel())
-        out = empty_masses(mdp.S, sums.count(h + 1))
-        if by_products(mdp, columns, stage):
-            _push_products(mdp.dense(h), row_shift(mdp, sums.moves(h), h), action, column, mass, out)
-        else:
-            rows = Rows(stage.row_start, stage.successor, stage.probability)
-            push_stage(rows, sums.moves(h), action, column, mass, out)
-        mass = out
-    yield sums.values(mdp.H), mass
-
-
-def empty_masses(rows: int, sums: int) -> FloatArray:
-    """Return masses of 0, one row per state or pair and one column per sum; SizeError if they are too many."""
-    needed = 8 * rows * sums
-    if needed > MAX_MASSES:
-        got, limit = (f"{size / 2**30:.3g} GiB" for size in (needed, MAX_MASSES))
-        raise SizeError(
-            f"the masses of {rows} states and {sums} sums of rewards must fit into {limit}, got {got}; lower max_points or "
-            "points, or use simulate", needed=needed, limit=MAX_MASSES, name="max_points",
-        )  # fmt: skip
-    return np.zeros((rows, sums))
-
-
-def push_stage(
-    rows: Rows, moves: Moves, action: ActionArray, column: IntArray, mass: FloatArray, out: FloatArray
-) -> None:
-    """Do `push_mass` for the action tables of a stage (S, columns), over threads if the stage is large."""
-    work = rows.successor.size * len(mass) // (rows.start.size - 1) * out.shape[1]
-    arguments = rows, moves, action.reshape(-1), column, mass, out
-    run_loop(
-        work,
-        lambda: push_mass(*arguments, (0, out.shape[1]), False),
-        lambda: push_mass_threads(*arguments, get_num_threads()),
-    )
-
-
 def law_on_points(mdp: MDP, policy: TargetPolicy, columns: Lattice) -> FloatArray:
-    """Return the mass of every point of stage 0 of a uniform grid."""
+    """Return the law of a policy as the mass of every point of stage 0 of a uniform grid."""
     sums = sums_on(mdp, columns)
     assert isinstance(sums, SumRange)
     first = int(sums.lowest[-1] - columns.lowest[0])
@@ -191,78 +93,3 @@ def law_on_points(mdp: MDP, policy: TargetPolicy, columns: Lattice) -> FloatArra
     found = push_forward(mdp, policy, columns)[1]
     mass[first : first + found.size] = found
     return mass
-
-
-def _push_products(
-    kernel: FloatArray, gain: IntArray, action: ActionArray, column: IntArray, mass: FloatArray, out: FloatArray
-) -> None:
-    """`push_mass` for dense rows: the mass on each row, shifted by the reward of the row, times the rows of the kernel."""
-    S, A = mass.shape[0], kernel.shape[0] // mass.shape[0]
-    block = max(1, BLOCK_BYTES // (8 * out.shape[1] * (A if action.shape[1] > 1 else 1)))
-    for first in range(0, S, block):
-        states = slice(first, min(S, first + block))
-        here = mass[states]
-        place, rows = np.full((len(here), A), -1), np.empty(len(here) * A, np.int64)
-        spread = spread_rows(first, here, action[states].reshape(-1), column, gain, out.shape[1], place, rows)
-        rows = rows[: len(spread)]
-        if first == 0:
-            np.matmul(kernel[rows].T, spread, out=out)
-        else:
-            out += kernel[rows].T @ spread
-
-
-def _actions_by_sum(policy: Policy, h: int, sums: Sums) -> tuple[ActionArray, IntArray]:
-    if isinstance(policy, MarkovPolicy):
-        return policy.actions[h][:, None], np.zeros(sums.count(h), np.int64)
-    assert isinstance(policy, TargetPolicy)
-    return policy.actions[h], policy.column(h, policy.target - sums.values(h))
-
-
-def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
-    """Return the occupancy P(the episode is in s at stage h and the policy plays a), shape (H, S, A); exact."""
-    check_fits(policy, mdp)
-    if isinstance(policy, MixturePolicy):
-        parts = zip(policy.weights, policy.policies, strict=True)
-        return np.asarray(sum(w * play_shares(mdp, part) for w, part in parts))
-    if isinstance(policy, StochasticPolicy):
-        return _drawn_shares(mdp, policy)
-    shares = np.zeros((mdp.H, mdp.S, mdp.A))
-    columns = sums_grid(mdp, policy) if isinstance(policy, TargetPolicy) else None
-    if isinstance(policy, TargetPolicy) and columns is not None:
-        for h, (sums, mass) in zip(range(mdp.H), stage_masses(mdp, policy, columns), strict=False):
-            played = policy.actions[h][:, policy.column(h, policy.target - sums)]
-            for a in range(mdp.A):
-                shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
-    else:
-        for h, pairs in zip(range(mdp.H), pairs_of(mdp, policy), strict=False):
-            np.add.at(shares[h], (pairs.state, pairs.action), pairs.probability)
-    return shares
-
-
-def _drawn_shares(mdp: MDP, policy: StochasticPolicy) -> FloatArray:
-    """Do `play_shares` for a policy that draws its actions: the probability of each state times those of its actions."""
-    shares, mass = shares_in(mdp, policy.probabilities), mdp.mu
-    for h in range(mdp.H):
-        shares[h] *= mass[:, None]
-        stage = mdp.stage(h)
-        source, i = stage.outcomes_of(np.arange(mdp.S * mdp.A))
-        moved = shares[h].reshape(-1)[source] * stage.probability[i]
-        mass = np.bincount(stage.successor[i], moved, mdp.S).astype(np.float64)
-    return shares
-
-
-def pairs_of(mdp: MDP, policy: Policy) -> Iterator[Pairs]:
-    """Yield the pairs (state, memory) that a policy can reach; SizeError if memories make them too many."""
-    remedy = "plan on this problem or use simulate" if isinstance(policy, TargetPolicy) else "use simulate"
-    return limited_pairs(policy, mdp, remedy, least=int(mdp.reachable.sum()))
-
-
-def sums_grid(mdp: MDP, policy: TargetPolicy) -> Grid | None:
-    """Return a grid of the sums of rewards that determine the need of a target policy in `mdp`; None if there is none.
-
-    The policy may have been planned for another problem. If that problem has another discount, its needs do not follow from
-    the discounted sums of this one.
-    """
-    if policy.grid.discount != mdp.discount:
-        return None
-    return refitted(policy.grid, mdp) if isinstance(policy.grid, Rounded) else grid(mdp)

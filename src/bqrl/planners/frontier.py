@@ -1,11 +1,11 @@
 """Planning over achievable return laws: EVI-BQ (Algorithm 2), and the paper's capped reference.
 
-`frontier` holds every law that a deterministic history-dependent policy attains (see achievable.py), so the best root law
-is the exact optimum over these policies, for any objective. The number of laws grows exponentially: this is the oracle for
-small problems. A budget on laws and bytes is checked before a product is formed; a larger product is refused, never
-truncated. Duplicates (all masses within MASS_TOL) are removed, also among the partial sums within a row; with `dominance`,
-so are laws dominated in first order, which preserves the maximum of every monotone objective. Outcomes of probability zero
-do not affect the law; if one occurs, the policy continues with the law of the largest mean.
+`frontier` computes every law that a deterministic history-dependent policy attains (see achievable.py), so the best root law
+is the exact optimum over these policies, for any objective. The number of laws grows exponentially, so this planner serves as
+the reference on small problems. A budget on laws and bytes is checked before a product is formed; a larger product is
+refused, never truncated. Duplicates (all masses within MASS_TOL) are removed, also among the partial sums within a row. With
+`dominance`, laws dominated in first order are removed too, which preserves the maximum of every monotone objective. Outcomes
+of probability zero do not affect the law; if one occurs, the policy continues with the law of the largest mean.
 
 `plan_capped` is the paper's numerical reference: the same recursion with four pruning rules.
 """
@@ -23,16 +23,16 @@ from bqrl.checks import whole
 from bqrl.errors import SizeError
 from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.laws.rows import cdf_rows, mean_rows, quantile_rows
+from bqrl.loops.frontier import mark_distinct, mark_undominated
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.find_grid import grid
+from bqrl.mdp.find_grid import returns_grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
-from bqrl.planners.achievable import Columns, Frontier, Part, all_laws
+from bqrl.planners.achievable import Frontier, Part, ReturnColumns, all_laws
 from bqrl.planners.evaluate import evaluate
-from bqrl.planners.expected import plan_of, settled
-from bqrl.planners.frontier_loops import distinct, undominated
+from bqrl.planners.expected import is_settled, plan_of
 from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
-from bqrl.planners.plan import Plan, check_levels, level_error, objective_value, steady
+from bqrl.planners.plan import Plan, check_levels, is_steady, level_error, objective_value
 from bqrl.planners.sweep import rounding_error
 
 MAX_LAWS = 100_000
@@ -48,8 +48,8 @@ def frontier(
     max_bytes: int = MAX_BYTES,
     columns: Grid | None = None,
 ) -> Frontier:
-    """All return laws that deterministic history-dependent policies of `mdp` attain, with their labels."""
-    on = Columns.of_grid(mdp, exact_columns(mdp) if columns is None else columns)
+    """Return all return laws that deterministic history-dependent policies of `mdp` attain, with their labels."""
+    on = ReturnColumns.of_grid(mdp, exact_columns(mdp) if columns is None else columns)
     return all_laws(mdp, on, EveryLaw(dominance=dominance, max_laws=max_laws, max_bytes=max_bytes))
 
 
@@ -57,14 +57,15 @@ def plan_frontier(
     mdp: MDP, tau: float, beta: float = 0.0, *, kernels: Any = None, dominance: bool = False, max_laws: int = MAX_LAWS,
     max_bytes: int = MAX_BYTES,
 ) -> Plan:  # fmt: skip
-    """EVI-BQ: the best law of the whole frontier and its label policy; with `kernels` (n, nnz) the optimistic choice.
+    """Return the best law of the whole frontier and its label policy (EVI-BQ); with `kernels` (n, nnz), optimistically.
 
-    `upper` is the value itself. It is `certain` if neither rounding (relative error gamma of every mass) nor the merging of
-    equal laws (`Frontier.slack`) can raise the best law's P(G < x) to tau or lower the smallest P(G < x') below it, where x'
-    is the next higher return; otherwise `upper` is the highest return that remains possible. A buffered value is smooth in
-    the masses: it is certain if the errors move it by at most GAP_TOL of its size.
-    With `kernels` the plan is optimistic: `upper` is the value under the chosen kernel (`details["kernel"]`, the first of
-    equals), and `value` is the value of its policy in `mdp` itself.
+    `upper` is the value itself if the plan is `certain`, and otherwise the highest return that remains possible. Two errors
+    matter: rounding (a relative error gamma of every mass) and the merging of equal laws (`Frontier.slack`). Let x be the
+    value and x' the next higher return. The plan is certain if these errors neither raise P(G < x) of the best law to tau nor
+    lower the smallest P(G < x') below tau. A buffered value is smooth in the masses: it is certain if the errors change it by
+    at most GAP_TOL times its size.
+    With `kernels` the plan is optimistic. `upper` is then the value under the chosen kernel, whose index is
+    `details["kernel"]` (the first one in case of ties), and `value` is the value of its policy in `mdp` itself.
     """
     tau, beta = check_levels(tau, beta)
     columns = exact_columns(mdp)
@@ -91,14 +92,16 @@ def plan_frontier(
 
 
 def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -> tuple[bool, float]:
-    """Return whether errors cannot change the optimum, and the highest value that remains possible."""
+    """Return True if errors cannot change the optimum, and the highest value that remains possible."""
     gamma, slack = rounding_error(found.mdp), found.slack
     if beta > 0.0:
         law, gamma = found.law(i), gamma + slack
-        certain = steady(law, tau, beta, gamma)
+        certain = is_steady(law, tau, beta, gamma)
         return certain, value if certain else value + level_error(law, tau, beta, gamma)
     reached = found.law(i).shortfall(value) * (1.0 + gamma) + slack < tau
-    short = cdf_rows(found.points, found.pmf)[:, :-1].min(axis=0)  # the least P(G < x) of every return but the lowest
+    short = cdf_rows(found.points, found.pmf)[:, :-1].min(
+        axis=0
+    )  # the smallest P(G < x) for every return x but the lowest
     open_still = found.points[1:][short * (1.0 - gamma) - slack < tau]
     upper = max(value, float(open_still.max(initial=value)))
     return bool(reached) and upper == value, upper
@@ -106,7 +109,7 @@ def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -
 
 @dataclass(slots=True, kw_only=True)
 class EveryLaw:
-    """Rules of the exact frontier: all combinations, within a budget."""
+    """Rules of the exact frontier: form all combinations, within a budget."""
 
     dominance: bool
     max_laws: int  # of one product
@@ -114,12 +117,12 @@ class EveryLaw:
     held: int = 0  # bytes of the laws retained so far
 
     def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
-        """Form all choices, one outcome after the other; equal (or dominated) partial sums are merged immediately."""
+        """Form all combinations, one outcome after the other; duplicate (or dominated) partial sums are removed immediately."""
         pmf, picks, slack = np.zeros((1, width)), np.zeros((1, 0), np.int64), 0.0
         for part in parts:
             n, k = len(pmf), len(part.pmf)
             self.check(n * k, width, len(parts), where)
-            pmf = (pmf[:, None, :] + part.landed(width)[None]).reshape(n * k, width)
+            pmf = (pmf[:, None, :] + part.place(width)[None]).reshape(n * k, width)
             picks = np.column_stack([np.repeat(picks, k, axis=0), np.tile(np.arange(k), n)])
             retained, moved = keep_laws(pmf, self.dominance)
             pmf, picks, slack = pmf[retained], picks[retained], slack + moved
@@ -139,7 +142,7 @@ class EveryLaw:
         )  # fmt: skip
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:
-        """Retain all laws but duplicates (and dominated ones)."""
+        """Retain all laws except duplicates (and dominated laws)."""
         retained, moved = keep_laws(pmf, self.dominance)
         self.held += retained.size * pmf.shape[1] * 8
         return retained, moved
@@ -150,15 +153,15 @@ class EveryLaw:
 
 
 def keep_laws(pmf: FloatArray, dominance: bool) -> tuple[IntArray, float]:
-    """Return the rows without duplicates (or dominated laws), and a bound on the change of distribution functions."""
+    """Return the indices of the distinct (or undominated) laws, and a bound on the change of a distribution function."""
     keep = np.empty(len(pmf), np.bool_)
     if dominance:
         cdf = np.cumsum(pmf, axis=1)
-        moved = undominated(cdf, np.argsort(cdf.sum(axis=1), kind="stable"), MASS_TOL, keep)
+        moved = mark_undominated(cdf, np.argsort(cdf.sum(axis=1), kind="stable"), MASS_TOL, keep)
     else:
         keys = pmf @ np.random.default_rng(0).random(pmf.shape[1])
         window = 2.0 * MASS_TOL * pmf.shape[1]
-        moved = distinct(pmf, np.argsort(keys, kind="stable"), keys, window, MASS_TOL, keep)
+        moved = mark_distinct(pmf, np.argsort(keys, kind="stable"), keys, window, MASS_TOL, keep)
     return np.flatnonzero(keep), float(moved)
 
 
@@ -169,12 +172,12 @@ def plan_capped(
     mdp: MDP, tau: float, beta: float = 0.0, *, decimals: int = 6, max_laws: int = 16, max_combinations: int = 4000,
     dominance: bool = True,
 ) -> Plan:  # fmt: skip
-    """The paper's numerical reference: the frontier recursion with four pruning rules; proves no upper bound.
+    """Return the plan of the paper's numerical reference, the frontier recursion with four pruning rules.
 
-    Returns are rounded to `decimals`; laws dominated in first order are removed; at most `max_laws` are retained for every
-    (stage, state); and if the children of an action allow more than `max_combinations` combinations, only the best retained
-    law of each child is used. `value` is the true value of the policy found, `details["reference"]` the value of its
-    rounded law.
+    Returns are rounded to `decimals`. Laws dominated in first order are removed. At most `max_laws` laws are retained for
+    every (stage, state). If an action has more than `max_combinations` combinations of the laws of its outcomes, only the
+    best retained law of each outcome is used. `value` is the true value of the policy found, and `details["reference"]` the
+    value of its rounded law. No upper bound is proven.
     Deviation: the paper defines neither "best" nor which 16 laws are retained: here those with the largest plain
     tau-quantile, then the largest mean, then the first found. The order of the rules is merge, round, drop duplicates, drop
     dominated laws, retain 16.
@@ -190,20 +193,20 @@ def plan_capped(
     i = found.best(tau, beta)
     policy, law = found.policy(i), found.law(i)
     details = {"reference": objective_value(law, tau, beta), "frontier": found, "laws": len(found)}
-    if grid(mdp) is not None:
+    if returns_grid(mdp) is not None:
         return plan_of(mdp, policy, tau, beta, "capped-frontier", details=details)
     error = 0.5 * mdp.H * 10.0**-decimals
     lower, value = law.shift(-error), objective_value(law.shift(-error), tau, beta)
     return Plan(
         tau=tau, beta=beta, planner="capped-frontier", policy=policy, law=lower, law_upper=law.shift(error), value=value,
-        upper=None, nominal=value, certain=settled(lower, tau, beta, rounding_error(mdp)), exact=False,
+        upper=None, nominal=value, certain=is_settled(lower, tau, beta, rounding_error(mdp)), exact=False,
         notes=(f"no exact grid of returns fits: the law is known up to a rounding error of {error:.1g}",), details=details,
     )  # fmt: skip
 
 
-def rounded_columns(mdp: MDP, decimals: int) -> Columns:
-    """Return the returns that occur if every sum is rounded to `decimals`, built backwards from the last stage."""
-    found = Columns(points=[np.zeros(1)], units=[], landings=[])
+def rounded_columns(mdp: MDP, decimals: int) -> ReturnColumns:
+    """Return the possible returns if every sum is rounded to `decimals`, built backwards from the last stage."""
+    found = ReturnColumns(points=[np.zeros(1)], units=[], landings=[])
     for h in range(mdp.H - 1, -1, -1):
         worth, unit = np.unique(mdp.discount**h * mdp.stage(h).reward, return_inverse=True)
         needed = worth.size * found.points[0].size
@@ -221,7 +224,7 @@ def rounded_columns(mdp: MDP, decimals: int) -> Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CappedLaws:
-    """Rules of the capped reference; retained laws are ranked, the best first."""
+    """Rules of the capped reference; retained laws are sorted, the best one first."""
 
     tau: float
     max_laws: int
@@ -229,15 +232,15 @@ class CappedLaws:
     dominance: bool
 
     def combine(self, parts: Sequence[Part], width: int, where: str) -> tuple[FloatArray, IntArray, float]:
-        """Form every combination, or that of the best law of each child if there are too many."""
+        """Form every combination; if there are too many, only the combination of the best laws."""
         sizes = [len(part.pmf) for part in parts]
         if math.prod(sizes) > self.max_combinations:
-            best = sum((part.landed(width, slice(1)) for part in parts), np.zeros((1, width)))
+            best = sum((part.place(width, slice(1)) for part in parts), np.zeros((1, width)))
             return best, np.zeros((1, len(parts)), np.int64), 0.0
         picks = np.indices(sizes).reshape(len(sizes), -1).T
         pmf = np.zeros((len(picks), width))
         for j, part in enumerate(parts):
-            pmf += part.landed(width)[picks[:, j]]
+            pmf += part.place(width)[picks[:, j]]
         return pmf, picks, 0.0
 
     def keep(self, points: FloatArray, pmf: FloatArray) -> tuple[IntArray, float]:

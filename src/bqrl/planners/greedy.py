@@ -20,61 +20,62 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import wrong
+from bqrl.checks import bad_value
 from bqrl.errors import GridError
 from bqrl.laws.law import MASS_TOL, size_of
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.derived import per_structure
-from bqrl.mdp.find_grid import distinct_rewards, grid
-from bqrl.mdp.grid import Grid
-from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import ActionArray, MarkovPolicy, action_dtype
-from bqrl.planners.confidence import candidate_kernels
-from bqrl.planners.expected import plan_of
-from bqrl.planners.greedy_loops import (
-    Columns,
-    Found,
-    Levels,
+from bqrl.loops.greedy import (
+    GreedyColumns,
+    GreedyLevels,
+    GreedyStages,
+    GreedyTables,
     Retained,
     StageRows,
-    Stages,
     greedy_stage,
     greedy_sweep,
     root_value,
     work_space,
 )
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.derived import per_structure
+from bqrl.mdp.find_grid import distinct_rewards, returns_grid
+from bqrl.mdp.grid import Grid
+from bqrl.mdp.model import MDP
+from bqrl.planners.confidence import candidate_kernels
+from bqrl.planners.expected import plan_of
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import MAX_BYTES, check_memory
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.protocol import ActionArray, action_dtype
 
 NO_GRID = (
     "this planner requires an exact grid of returns, got a problem without one (a discount, or rewards without a common "
     "step); use planner='target', which brackets the optimum"
 )
 TIE = 1e-9  # objective values this close, relative to the size of the returns, are equal
-MEAN_TIE = 1e-12  # and means this close
-LANES = 8  # laws are padded to whole vectors
-DENSE_FROM = 0.2  # share of possible successors from which one matrix product beats a loop over the outcomes
-MAX_DENSE = 2**22  # entries of laws or kernels that a matrix product may take
+MEAN_TIE = 1e-12  # the same for means
+LANES = 8  # laws are padded to a multiple of this number of columns
+DENSE_FROM = 0.2  # share of possible successors from which a matrix product is faster than a loop over the outcomes
+MAX_DENSE = 2**22  # largest number of entries of the laws or the kernel in a matrix product
 
 
 def greedy_policies(
     mdp: MDP, probabilities: FloatArray, tau: float, beta: float = 0.0, columns: Grid | None = None
-) -> Found:
-    """Return the result of the recursion of Algorithm 3 for many kernels at once, on the outcomes and rewards of `mdp`.
+) -> GreedyTables:
+    """Return the result of the recursion of Algorithm 3 for several kernels on the outcomes and rewards of `mdp`.
 
-    `probabilities` is (n, nnz): one entry per outcome that `mdp` stores; `mdp.staged()` stores every stage separately.
-    beta = 0 is the plain quantile. In unreachable states a law may leave the grid; it is then clipped to it.
+    `probabilities` has shape (n, nnz), with one entry per outcome that `mdp` stores; `mdp.staged()` stores every stage
+    separately. beta = 0 is the plain quantile. In unreachable states a law may leave the grid; it is then clipped.
     """
     tau, beta = check_levels(tau, beta)
     layout = _layout(mdp, exact_columns(mdp) if columns is None else columns)
     return _recursion(mdp, layout, _kernels(mdp, probabilities), tau, beta)
 
 
-def _recursion(mdp: MDP, layout: _Layout, kernels: FloatArray, tau: float, beta: float) -> Found:
+def _recursion(mdp: MDP, layout: _Layout, kernels: FloatArray, tau: float, beta: float) -> GreedyTables:
     n = kernels.shape[0]
     shape = (n, mdp.H, mdp.S)
-    found = Found(np.empty(shape, action_dtype(mdp.A)), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
-    levels = Levels(tau=tau, beta=beta, tol=MASS_TOL, tie=TIE * layout.scale, mean_tie=MEAN_TIE * layout.scale)
+    found = GreedyTables(np.empty(shape, action_dtype(mdp.A)), np.empty(n), np.empty((n, mdp.H + 1, mdp.S)))
+    levels = GreedyLevels(tau=tau, beta=beta, tol=MASS_TOL, tie=TIE * layout.scale, mean_tie=MEAN_TIE * layout.scale)
     if layout.grid.uniform:
         greedy_sweep(layout.stages, kernels, levels, found)
     else:
@@ -90,23 +91,23 @@ def plan_greedy(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Choice:
-    """The optimistic choice among candidate kernels."""
+class CandidateChoice:
+    """The candidate kernel with the largest value, and its policy."""
 
     actions: ActionArray  # (H, S)
     value: float  # objective value at the root under the chosen kernel
-    kernel: int  # which one: 0 empirical, 1 directed, then the random ones
+    kernel: int  # index of the chosen kernel: 0 empirical, 1 directed, then the random ones
     values: FloatArray  # (n,) root values of all candidates
 
 
 def optimistic_greedy(
     mdp: MDP, probability: FloatArray, half_radius: FloatArray, tau: float, beta: float, uniforms: FloatArray,
     columns: Grid | None = None,
-) -> Choice:  # fmt: skip
-    """Algorithm 3: the greedy policy of the candidate kernel with the largest value at the root.
+) -> CandidateChoice:  # fmt: skip
+    """Return the greedy policy of the candidate kernel with the largest value at the root (Algorithm 3).
 
-    `probability` (nnz,) is the empirical kernel; `half_radius` and `uniforms` are those of
-    `confidence.candidate_kernels`. The pass over the empirical kernel also gives the values that direct the perturbation.
+    `probability` (nnz,) is the empirical kernel; `half_radius` and `uniforms` are as in `confidence.candidate_kernels`. The
+    pass over the empirical kernel also computes the values that determine the directed kernel.
     """
     tau, beta = check_levels(tau, beta)
     layout = _layout(mdp, exact_columns(mdp) if columns is None else columns)
@@ -116,7 +117,7 @@ def optimistic_greedy(
     values = np.concatenate([centre.values, others.values])
     i = first_best(values, layout.tie)
     actions = centre.actions[0] if i == 0 else others.actions[i - 1]
-    return Choice(actions=actions, value=float(values[i]), kernel=i, values=values)
+    return CandidateChoice(actions=actions, value=float(values[i]), kernel=i, values=values)
 
 
 def first_best(values: FloatArray, tie: float) -> int:
@@ -128,7 +129,7 @@ def first_best(values: FloatArray, tie: float) -> int:
 
 def exact_columns(mdp: MDP) -> Grid:
     """Return the exact grid of returns; raise GridError if there is none."""
-    columns = grid(mdp)
+    columns = returns_grid(mdp)
     if columns is None:
         raise GridError(NO_GRID, name="planner")
     return columns
@@ -136,12 +137,12 @@ def exact_columns(mdp: MDP) -> Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Layout:
-    """The compiled loops' view of a problem, built once."""
+    """The arrays of a problem for the compiled loops, built once."""
 
     grid: Grid
     scale: float  # size of the returns
-    tie: float  # values of candidates this close tie
-    stages: Stages
+    tie: float  # candidates whose values differ by at most this tie
+    stages: GreedyStages
 
 
 @per_structure
@@ -156,9 +157,9 @@ def _layout(mdp: MDP, columns: Grid) -> _Layout:
         points[h] = np.resize(columns.points(h)[-1:], width)
         points[h, : columns.size[h]] = columns.points(h)
     drops = np.array([columns.drop(h) for h in range(mdp.H)], np.int64)
-    common = _common(mdp, columns)
+    common = _rows_with_one_reward(mdp, columns)
     dense, cells, cell_start = _dense_rows(mdp, common, width)
-    stages = Stages(
+    stages = GreedyStages(
         row_start=mdp.row_start, successor=mdp.successor, units=columns.units, common=common, dense=dense, cells=cells,
         cell_start=cell_start, drops=drops, bases=points[:-1, 0] - points[1:, 0] - drops * columns.step,
         step=columns.step, points=points, size=columns.size, mu=mdp.mu,
@@ -166,8 +167,8 @@ def _layout(mdp: MDP, columns: Grid) -> _Layout:
     return _Layout(grid=columns, scale=size_of(points[0]), tie=TIE * size_of(distinct_rewards(mdp)), stages=stages)
 
 
-def _common(mdp: MDP, columns: Grid) -> BoolArray:
-    """Which rows have one reward for all outcomes, (1 or H, S*A)."""
+def _rows_with_one_reward(mdp: MDP, columns: Grid) -> BoolArray:
+    """Return which rows have one reward for all outcomes, shape (1 or H, S*A)."""
     rows = np.flatnonzero(np.diff(mdp.row_start))
     same = np.ones((len(columns.units), mdp.row_start.size - 1), bool)
     if mdp.row_reward is not None:
@@ -179,7 +180,7 @@ def _common(mdp: MDP, columns: Grid) -> BoolArray:
 
 
 def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the position of each row in the matrix product, or -1, and per stage the source and target of each outcome."""
+    """Return the position of each row in the matrix product (or -1), the source and target of each outcome, and their starts."""
     per_stage = mdp.S * mdp.A
     dense = np.full(common.shape, -1, np.int64)
     cells: list[IntArray] = []
@@ -202,13 +203,13 @@ def _kernels(mdp: MDP, probabilities: FloatArray) -> FloatArray:
     given = np.ascontiguousarray(probabilities, dtype=np.float64)
     if given.ndim != 2 or given.shape[1] != mdp.successor.size:
         rule = f"have shape (n, {mdp.successor.size}), one entry per outcome"
-        raise wrong("probabilities", probabilities, rule, given.shape)
+        raise bad_value("probabilities", probabilities, rule, given.shape)
     # The loops would be compiled a second time for read-only arrays.
     return given if given.flags.writeable else given.copy()
 
 
-def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Levels, found: Found) -> None:
-    """Run the recursion on a set of returns stage by stage: its tables of columns are too large to hold for all stages."""
+def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: GreedyLevels, found: GreedyTables) -> None:
+    """Run the recursion stage by stage on a set of returns, whose tables of columns are too large to hold for all stages."""
     columns, per_stage, stages = layout.grid, mdp.S * mdp.A, layout.stages
     points, nothing = stages.points, np.full(per_stage, -1, np.int64)
     no_cells: NDArray[np.int64] = np.empty((2, 0), np.int64)
@@ -219,7 +220,7 @@ def _sweep_set(mdp: MDP, layout: _Layout, kernels: FloatArray, levels: Levels, f
         n = int(columns.size[h])
         landings = [columns.landing(h, u) for u in range(int(columns.units.max()) + 1)]
         at = np.stack([np.searchsorted(row, np.arange(n), side="right") - 1 for row in landings])
-        here = Columns(
+        here = GreedyColumns(
             x=points[h], n=n, x_next=points[h + 1], m=int(columns.size[h + 1]), drop=0, base=0.0, step=0.0, at=at
         )
         q0 = 0 if mdp.stationary else h * per_stage

@@ -1,4 +1,4 @@
-"""What a planner returns: a policy, its value, and a proof of how far it can be from the optimum."""
+"""The result of a planner: a policy, its value, and a proven bound on its distance from the optimum."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bqrl.checks import number, short, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, exact_text, number
 from bqrl.display import Charted, Tabular, frame, views
-from bqrl.display import number as spelled
+from bqrl.display import format_number as spelled
 from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import ROUNDING
-from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy
 from bqrl.planners.sweep import Sweep
+from bqrl.policies.protocol import Policy
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 TIED = "a probability equals the level up to rounding"  # the note on every plan that is not proven
-FRAGILE = 0.01  # a smaller margin is used up if 1 % of the probability mass moves to worse outcomes
+FRAGILE = 0.01  # with a smaller margin, moving 1 % of the probability mass to worse outcomes changes the quantile
 LEVEL_SLACK = 1e-9  # rounding may move levels this close to [tau - beta, tau] into it; no buffer is smaller
 GAP_TOL = 1e-9  # objective values this close, relative to the size of the returns, are equal
 
@@ -53,8 +52,8 @@ class Plan(Charted):
     nominal : float
         Objective value of `policy` in the given problem; a proven lower bound on it unless `law_exact`.
     certain : bool
-        True if floating-point error cannot have changed the answer; shown as `proven`. Errors of the probabilities
-        themselves are another matter: see `fragile`.
+        True if floating-point error cannot have changed the answer; shown as `proven`. For errors in the probabilities of
+        the model see `fragile`.
     exact : bool
         False if `value` and `upper` are a bracket computed on rounded returns.
     attitude : str
@@ -103,7 +102,7 @@ class Plan(Charted):
 
     @property
     def gap(self) -> float | None:
-        """Largest possible distance of `value` from the optimum; None if the planner proves no upper bound."""
+        """The largest possible distance of `value` from the optimum; None if the planner proves no upper bound."""
         return None if self.upper is None else max(0.0, self.upper - self.value)
 
     @property
@@ -121,8 +120,8 @@ class Plan(Charted):
     def fragile(self) -> bool | None:
         """Whether an error of the probabilities below FRAGILE (0.01) could break the promise.
 
-        The promise x breaks if P(G < x) rises by `policy_margin.below`. It is not fragile if P(G < x) = 0: then no outcome
-        that the model lists falls short. None if the plan has no exact margin: with a buffer, a ball or a bracket.
+        The promise x breaks if P(G < x) rises by `policy_margin.below`. It is not fragile if P(G < x) = 0, because then no
+        outcome listed in the model falls short. None if the plan has no exact margin: with a buffer, a ball or a bracket.
         """
         if self.beta > 0.0 or self.attitude != "nominal" or not (self.exact and self.law_exact):
             return None
@@ -130,7 +129,7 @@ class Plan(Charted):
 
     @property
     def mean(self) -> float:
-        """Mean return of the policy, exact although the law may be bracketed."""
+        """Mean return of the policy; exact even if the law is only bracketed."""
         return self.law.exact_mean
 
     @property
@@ -139,7 +138,7 @@ class Plan(Charted):
         return objective_name(self.tau, self.beta)
 
     def compare(self, other: Plan) -> Comparison:
-        """Compare the return laws of two plans.
+        """Return the return laws of two plans side by side.
 
         Parameters
         ----------
@@ -152,15 +151,15 @@ class Plan(Charted):
             The two laws side by side; it prints as a table.
         """
         if not isinstance(other, Plan):
-            raise wrong_type("other", other, "be a Plan", type(other).__name__, remedy="make one with solve")
+            raise bad_type("other", other, "be a Plan", type(other).__name__, remedy="make one with solve")
         return Comparison(plans=(self, other))
 
     def with_time(self, seconds: float) -> Plan:
-        """The same plan with its running time."""
+        """Return the plan with the given running time."""
         return replace(self, seconds=seconds)
 
     def summary(self) -> dict[str, Any]:
-        """The numbers of the plan, ready for JSON."""
+        """Return the numbers of the plan, ready for JSON."""
         names = "objective tau beta planner attitude value upper gap nominal exact law_exact fragile".split()
         return {name: getattr(self, name) for name in names} | {
             "proven": self.certain,
@@ -172,7 +171,7 @@ class Plan(Charted):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row with the numbers of `summary`."""
+        """Return one row with the numbers of `summary`."""
         flat = {key: value for key, value in self.summary().items() if key not in ("margin", "notes")}
         return [flat | {"margin_below": self.policy_margin.below, "margin_above": self.policy_margin.above}]
 
@@ -212,7 +211,7 @@ class Comparison(Tabular):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """A unique name per plan: its planner, else its objective, else both, numbered if they are equal, too."""
+        """A unique name per plan: its planner, its objective, or both, with a number if these are equal too."""
         planners = [f"{'' if one.attitude == 'nominal' else f'{one.attitude} '}{one.planner}" for one in self.plans]
         objectives = [one.objective for one in self.plans]
         both = list(map(", ".join, zip(planners, objectives, strict=True)))
@@ -222,7 +221,7 @@ class Comparison(Tabular):
         return tuple(map("".join, zip(names, bounds, strict=True)))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per statistic: its name and its value under each plan (a lower bound where a law is bracketed).
+        """Return one row per statistic: its name and its value under each plan (a lower bound if the law is bracketed).
 
         Means are always exact.
         """
@@ -236,7 +235,7 @@ class Comparison(Tabular):
         return rows + [{"statistic": name, "values": [float(law.values[i]) for law in laws]} for name, i in ends]
 
     def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame, one column per plan."""
+        """Return the rows as a pandas DataFrame, one column per plan."""
         return frame(views().comparison_rows(self))
 
     def __rich__(self) -> Table:
@@ -263,76 +262,69 @@ class Comparison(Tabular):
 
 
 def fragility(below: float) -> str:
-    """What a small margin below the level means, in words."""
+    """Return the meaning of a small margin below the level, in words."""
     error = "the smallest error" if below <= MASS_TOL else f"an error of {spelled(below, 2, 1)}"
     return f"{error} in the probability of falling short would change it"
 
 
 def objective_name(tau: float, beta: float) -> str:
-    """The objective in words."""
+    """Return the objective in words."""
     if beta == 0.0:
         return f"{tau:g}-quantile"
     return f"CVaR at {tau:g}" if beta == tau else f"{tau:g}-quantile buffered by {beta:g}"
 
 
 def objective_value(law: Law, tau: float, beta: float) -> float:
-    """The (buffered) tau-quantile of a law."""
+    """Return the (buffered) tau-quantile of a law."""
     return law.quantile(tau) if beta == 0.0 else law.buffered_quantile(tau, beta)
 
 
 def level_error(law: Law, tau: float, beta: float, gamma: float) -> float:
-    """Bound on the error of a buffered quantile whose masses have a relative error of `gamma`.
+    """Return a bound on the error of a buffered quantile if the masses have a relative error of `gamma`.
 
-    If tau or tau - beta is so close to a step of the distribution function that the two were treated as equal, the
-    bound includes MASS_TOL.
+    The bound includes MASS_TOL if tau or tau - beta may have been treated as equal to a step of the distribution function.
     """
     distances = np.abs(law.running[:-1] - np.array([[tau - beta], [tau]]))
     taken = MASS_TOL if np.any(distances <= 2 * MASS_TOL) else 0.0
-    return (gamma + taken) * float(np.ptp(_averaged(law, tau, beta, gamma))) / beta
+    return (gamma + taken) * float(np.ptp(_averaged_values(law, tau, beta, gamma))) / beta
 
 
-def steady(law: Law, tau: float, beta: float, gamma: float) -> bool:
-    """Whether errors of the masses change a buffered quantile by at most GAP_TOL times the size of the averaged values."""
-    return level_error(law, tau, beta, gamma) <= GAP_TOL * size_of(_averaged(law, tau, beta, gamma))
+def is_steady(law: Law, tau: float, beta: float, gamma: float) -> bool:
+    """Return whether errors in the masses change a buffered quantile by at most GAP_TOL times the averaged values' size."""
+    return level_error(law, tau, beta, gamma) <= GAP_TOL * size_of(_averaged_values(law, tau, beta, gamma))
 
 
-def _averaged(law: Law, tau: float, beta: float, gamma: float) -> FloatArray:
-    """The values that a buffered quantile averages, and neighbours that it may average because of errors of the masses."""
+def _averaged_values(law: Law, tau: float, beta: float, gamma: float) -> FloatArray:
+    """Return the values that a buffered quantile averages, and the neighbours that errors in the masses may add."""
     slack = max(LEVEL_SLACK, 2.0 * gamma)
     first, last = np.searchsorted(law.running, [tau - beta - slack, tau + slack])
     return law.values[first : last + 1]
 
 
 def equal_values(value: float, upper: float, law: Law) -> bool:
-    """Whether two values differ only by rounding: at most GAP_TOL times the value or ROUNDING times the largest return."""
+    """Return whether two values differ by at most GAP_TOL times the value or ROUNDING times the largest return."""
     return abs(upper - value) <= max(GAP_TOL * abs(value), ROUNDING * size_of(law.values))
 
 
 def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
-    """Level and buffer as floats: tau in (0, 1), or 1 with a positive buffer; beta is 0 or in [LEVEL_SLACK, tau]."""
+    """Return tau and beta as floats: tau in (0, 1), or 1 with a positive buffer; beta is 0 or in [LEVEL_SLACK, tau]."""
     tau = number(tau, "tau", 0.0, 1.0, "(]")
     beta = number(beta, "beta")
     if not 0.0 <= beta <= tau:
         remedy = "beta = tau is CVaR, beta = 0 the quantile"
-        raise wrong("beta", beta, f"be a number in [0, tau] = [0, {short(tau)}]", short(beta), remedy=remedy)
+        raise bad_value(
+            "beta", beta, f"be a number in [0, tau] = [0, {exact_text(tau)}]", exact_text(beta), remedy=remedy
+        )
     if 0.0 < beta < LEVEL_SLACK:
         remedy = "rounding errors of probabilities decide for smaller buffers; beta = 0 is the quantile"
-        raise wrong("beta", beta, f"be 0 or at least {LEVEL_SLACK:g}", short(beta), remedy=remedy)
+        raise bad_value("beta", beta, f"be 0 or at least {LEVEL_SLACK:g}", exact_text(beta), remedy=remedy)
     if tau == 1.0 and beta == 0.0:
-        raise wrong("tau", tau, "be below 1 if beta is 0", "1", remedy="give a buffer beta")
+        raise bad_value("tau", tau, "be below 1 if beta is 0", "1", remedy="give a buffer beta")
     return tau, beta
 
 
-def check_mdp(given: Any, name: str = "mdp") -> MDP:
-    """Return `given` if it is an MDP; raise ArgumentTypeError otherwise."""
-    if not isinstance(given, MDP):
-        remedy = "build one with bqrl.MDP, bqrl.load, bqrl.envs.make or bqrl.from_gymnasium"
-        raise wrong_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)
-    return given
-
-
 def freeze(value: Any) -> Any:
-    """Read-only views of an array, or of the arrays in a tuple or a Sweep; other values are returned unchanged."""
+    """Return read-only views of an array, or of the arrays in a tuple or a Sweep; other values are returned unchanged."""
     if type(value) is tuple:
         return tuple(map(freeze, value))
     if isinstance(value, Sweep):

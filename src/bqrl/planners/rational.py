@@ -1,4 +1,4 @@
-"""The target sweep in exact fractions, which decides ties on small problems.
+"""The target sweep in exact fractions, to decide ties on small problems.
 
 Probabilities and the level are read as short fractions: 0.1 is 1/10, and the float next to 5/6 is 5/6. If the fractions of
 a row do not sum to 1, the exact values of its floats are used, divided by their sum.
@@ -13,13 +13,13 @@ import numpy as np
 from bqrl.errors import GridError, SizeError
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import Plan, check_levels
 from bqrl.planners.target import exact_grid
+from bqrl.policies.target import TargetPolicy
 
 MAX_WORK = 3_000_000  # products of fractions; a million takes about two seconds
-READ_DENOMINATOR = 10**6
+READ_DENOMINATOR = 10**6  # largest denominator of a short fraction
 
 
 def plan_rational(mdp: MDP, tau: float) -> Plan:
@@ -92,7 +92,7 @@ def read_rows(probability: np.ndarray, row_start: np.ndarray) -> list[Fraction]:
         row = exact[begin:end]
         if not row:
             continue
-        if sum(row) != 1 or not all(map(_close, row, probability[begin:end])):
+        if sum(row) != 1 or not all(map(_is_close, row, probability[begin:end])):
             raw = [Fraction(float(p)) for p in probability[begin:end]]
             total = sum(raw)
             exact[begin:end] = [p / total for p in raw]
@@ -102,7 +102,7 @@ def read_rows(probability: np.ndarray, row_start: np.ndarray) -> list[Fraction]:
 def _read(number: float) -> Fraction:
     """Return a short fraction that differs from the number by rounding only or, if there is none, its decimal expansion."""
     short = _short_fraction(number)
-    return short if _close(short, number) else Fraction(repr(number))
+    return short if _is_close(short, number) else Fraction(repr(number))
 
 
 def _short_fraction(number: float) -> Fraction:
@@ -110,7 +110,7 @@ def _short_fraction(number: float) -> Fraction:
     return Fraction(float(number)).limit_denominator(READ_DENOMINATOR)
 
 
-def _close(fraction: Fraction, number: float) -> bool:
+def _is_close(fraction: Fraction, number: float) -> bool:
     """Return whether the two differ only by rounding."""
     size = abs(number)
     return abs(float(fraction) - number) <= min(4e-16 * max(1.0, size), 4e-10 * size)  # a tiny number is not 0

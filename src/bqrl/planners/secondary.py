@@ -1,4 +1,4 @@
-"""Among all policies that attain the best quantile, the one with the best mean.
+"""The policy with the best mean among all policies that attain the best quantile.
 
     maximise E[G]  subject to  P(G < x*) <= tau - margin.
 
@@ -16,17 +16,17 @@ from dataclasses import replace
 import numpy as np
 
 from bqrl import display
-from bqrl.checks import number, wrong
+from bqrl.checks import bad_value, number
 from bqrl.errors import GridError
-from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.law import Law, reaches, size_of
+from bqrl.loops.tolerance import MASS_TOL
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.greedy import MEAN_TIE
 from bqrl.planners.plan import Plan
 from bqrl.planners.sweep import sweep
 from bqrl.planners.target import MAX_BYTES, plan_target
+from bqrl.policies.target import TargetPolicy
 
 MAX_SWEEPS = 40
 
@@ -35,10 +35,10 @@ def plan_best_mean(
     mdp: MDP, tau: float, *, margin: float = 0.0, points: int | None = None, gap: float | None = None,
     max_bytes: float = MAX_BYTES, tick: Callable[[int], None] | None = None,
 ) -> Plan:  # fmt: skip
-    """The optimal plan for the tau-quantile with the best mean found.
+    """Return the plan with the best mean found among the optimal plans for the tau-quantile.
 
-    `details` holds an upper bound on the mean of such plans ("mean_bound"), its distance from the mean of this plan
-    ("mean_gap"), and the best mean of all policies, whatever they guarantee ("best_mean").
+    `details` holds an upper bound on the mean of all optimal plans ("mean_bound"), its distance from the mean of this plan
+    ("mean_gap"), and the best mean of any policy, optimal or not ("best_mean").
     """
     margin = number(margin, "margin", 0.0, tau, "[)")
     base = plan_target(mdp, tau, points=points, gap=gap, max_bytes=max_bytes, tick=tick)
@@ -62,7 +62,7 @@ def plan_best_mean(
     safe, safe_law = base.policy, base.law
     if not fits(safe_law):
         rule = f"be at most tau minus the smallest shortfall {safe_law.shortfall(target):.6g}"
-        raise wrong("margin", margin, rule, f"{margin:g}")
+        raise bad_value("margin", margin, rule, f"{margin:g}")
     free, free_law, value = solve(0.0)
     bound = best = -value
     sweeps = 1
@@ -82,8 +82,8 @@ def plan_best_mean(
     if fits(free_law):
         safe, safe_law, bound = free, free_law, free_law.mean()
     left = max(0.0, bound - safe_law.mean())
-    found, overall = (display.number(mean, direction=-1) for mean in (safe_law.mean(), best))
-    below = f"at most {display.number(left, 3, 1)} below the best mean" if left > 0.0 else "the best"
+    found, overall = (display.format_number(mean, direction=-1) for mean in (safe_law.mean(), best))
+    below = f"at most {display.format_number(left, 3, 1)} below the best mean" if left > 0.0 else "the best"
     note = f"mean {found}, {below} among policies with this guarantee; the best mean of all policies is {overall}"
     return replace(
         base, policy=safe, law=safe_law, value=safe_law.quantile(tau), nominal=safe_law.quantile(tau),
@@ -93,5 +93,5 @@ def plan_best_mean(
 
 
 def law_score(law: Law, target: float, multiplier: float) -> float:
-    """E[G] - multiplier * P(G < target)."""
+    """Return E[G] - multiplier * P(G < target)."""
     return law.mean() - multiplier * law.shortfall(target)

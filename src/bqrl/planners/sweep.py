@@ -1,14 +1,14 @@
-"""The backward sweep over (state, remaining need), on which target planning is based.
+"""The backward sweep over (state, remaining need), the basis of target planning.
 
     V_H(s, n) = cost(n),    V_h(s, n) = min_a E[ V_{h+1}(s', n - r) ],    n over the columns of the grid.
 
-With cost(n) = 1{n > 0}, V_0 is W_0: the smallest probability of ending short, for every target at once. With
-cost(n) = clip(n, 0, d) it is J_d, from which buffered quantiles are computed. Since this cost depends on how far a need
-exceeds the highest return, `extra` columns are added above that return, one per step of the width d.
+With cost(n) = 1{n > 0}, V_0 is W_0, the smallest probability of ending short, for every target at once. With
+cost(n) = clip(n, 0, d), V_0 is J_d, from which buffered quantiles are computed. The second cost depends on how far a need
+exceeds the highest return, so `extra` columns are added above that return, one per step of the width d.
 
-Ties are common: once a target is safe or lost, all actions are equal. The sweep therefore also computes the mean of the
-remaining return, which breaks ties; a second terminal cost can replace it. Over an l1 ball each expectation is replaced by
-its best or worst case within the known support.
+Ties are common: once a target is reached or out of reach, all actions are equal. The sweep therefore also computes the mean
+of the remaining return, which breaks ties; a second terminal cost can replace this mean. Over an l1 ball each expectation is
+replaced by its best or worst case within the known support.
 """
 
 from __future__ import annotations
@@ -18,23 +18,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bqrl.kernels.backward import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
-from bqrl.kernels.l1 import l1_dense_rows, l1_dense_rows_threads
-from bqrl.kernels.layout import Ball, Goal, Moves, Rows, Stages, Tables
-from bqrl.kernels.threads import THREADS_FROM, run_loop
 from bqrl.laws.law import size_of
+from bqrl.loops.backward import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
+from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
+from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
+from bqrl.loops.threads import THREADS_FROM, run_loop
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import ActionArray, TargetPolicy, action_dtype
+from bqrl.mdp.products import BLOCK_BYTES, DENSE_FROM, by_products, row_shift
 from bqrl.mdp.stage import Stage
+from bqrl.policies.protocol import ActionArray, action_dtype
+from bqrl.policies.target import TargetPolicy
 
 TIE_TOL = 1e-13  # values whose relative difference is at most this tie, and the mean decides
-DENSE_FROM = 0.3  # share of possible successors from which a matrix product beats visiting the outcomes
-SMALL_STATES = 24  # with fewer states the overhead of a matrix product outweighs its gain
-SMALL_WORK = 200_000  # outcomes times columns of a stage up to which all stages run in one compiled call
-BLOCK_BYTES = 2**24  # rows of a product handled at once
+SMALL_WORK = 200_000  # up to this product of outcomes and columns of a stage, all stages run in one compiled call
 
 OPTIMISTIC, ROBUST = 1.0, -1.0
 SHORTFALL = np.array([0.0, 1.0])  # the terminal cost 1{n > 0}
@@ -45,14 +44,14 @@ NONE_MISSING = np.empty(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sweep:
-    """Values at the root for every column, and the other results requested from one sweep."""
+    """The result of one sweep: values at the root for every column, and what else was requested."""
 
     grid: Grid
     extra: int
     root: FloatArray  # (columns,) value from the first state, or averaged over the law of first states
     mean: FloatArray | None = None  # (columns,) mean return of the policy of each column, or minus its second cost
     tables: tuple[ActionArray, ...] | Tables | None = None  # the actions, per stage (S, columns) or in one buffer
-    values: tuple[FloatArray, ...] | Tables | None = None  # of the stages 0..H, likewise, with keep=True
+    values: tuple[FloatArray, ...] | Tables | None = None  # values of the stages 0..H in the same form, with keep=True
     means: tuple[FloatArray, ...] | None = None  # minus the second cost per stage 0..H (S, columns), with keep=True
 
     def policy(self, target: float) -> TargetPolicy:
@@ -67,10 +66,10 @@ class Sweep:
 
 
 class Layout:
-    """Arrays of a problem on a uniform grid for compiled loops, and work arrays; prepared once and reused by every sweep.
+    """The arrays of a problem on a uniform grid for the compiled loops, prepared once and reused by every sweep.
 
-    A learner sweeps before every episode with another kernel on the same outcomes, so it keeps one layout. With
-    `met_only`, sweeps skip the states that no policy can reach at a stage; values and actions are 0 there.
+    A learner keeps one layout: before every episode it sweeps with a new kernel on the same outcomes. With `met_only`, sweeps
+    skip the states that no policy can reach at a stage; values and actions are 0 there.
     """
 
     def __init__(self, mdp: MDP, grid: Lattice, *, met_only: bool = False) -> None:
@@ -103,7 +102,7 @@ class Layout:
             self._fixed_means = np.ascontiguousarray(self._worth * by_stage)
 
     def in_one_call(self, columns: int) -> bool:
-        """Return whether a sweep over this many columns is fastest in one call: matrix products and threads do not help."""
+        """Return whether one call is fastest for this number of columns: neither matrix products nor threads would help."""
         return not self._dense and self.stages.shift.shape[1] * columns <= THREADS_FROM
 
     def reserve(self, cells: int) -> FloatArray:
@@ -147,7 +146,7 @@ def sweep(
     probability: FloatArray | None = None,
     layout: Layout | None = None,
 ) -> Sweep:
-    """Run one backward pass.
+    """Return the result of one backward pass.
 
     Parameters
     ----------
@@ -159,27 +158,27 @@ def sweep(
     extra
         Columns above the highest return.
     weight
-        Minimise value - weight * mean return.
+        The sweep minimises value - weight * mean return.
     second
-        A terminal cost, shape (extra + 1,); ties are then broken by its smaller expectation instead of the larger mean.
+        A second terminal cost, shape (extra + 1,); ties then go to its smaller expectation instead of the larger mean.
     tie
         Relative difference up to which values tie.
     policy
-        Compute means and actions as well; otherwise only the values at the root.
+        Whether to compute means and actions as well as the values at the root.
     half, sense
-        Half the l1 radius of every row, shape (H, S*A), and whether the best case over the ball is taken (OPTIMISTIC) or
-        the worst (ROBUST).
+        Half the l1 radius of every row, shape (H, S*A), and the case over the ball: the best (OPTIMISTIC) or the worst
+        (ROBUST).
     missing
-        For ROBUST only, shape (H, S*A). Where it is positive, the last outcome of the row is not part of the ball and takes
-        at most this mass from the other outcomes; it must be the worst outcome of the row.
+        For ROBUST only, shape (H, S*A). If it is positive, the last outcome of the row is not part of the ball and takes at
+        most this mass from the other outcomes; this last outcome must be the worst of the row.
     keep
-        Keep the values of every stage.
+        Whether to keep the values of every stage.
     tick
         Called with the index of each stage when it is finished.
     probability
         Another kernel on the outcomes of `mdp`, shape (nnz,); not checked.
     layout
-        The layout of the same problem and grid, if it was prepared before.
+        The layout of this problem and grid, if it has been prepared.
 
     Returns
     -------
@@ -195,12 +194,12 @@ def sweep(
     if half is not None:
         ball = Ball(half=half, sense=sense, order=NO_ORDER, values=NO_TABLE, missing=lost)
     widest = (int(grid.size.max()) if layout is None else layout.widest) + extra
-    if layout is not None and second is None and tick is None:  # for one sweep, compiling this would take too long
+    if layout is not None and second is None and tick is None:  # a single sweep does not repay its compilation
         if fits_one_call(mdp, widest) or layout.in_one_call(widest):
-            return _in_one_call(layout, kernel, cost, extra, rule, policy, ball, keep)
+            return _sweep_in_one_call(layout, kernel, cost, extra, rule, policy, ball, keep)
     layers = 2 if policy else 1  # values of all columns, then their means
-    work = np.empty((2, mdp.S * layers * widest))  # this stage and the next take turns
-    after = _terminal(work, mdp.S, cost, layers, second)
+    work = np.empty((2, mdp.S * layers * widest))  # this stage and the next one, alternating
+    after = _fill_terminal(work, mdp.S, cost, layers, second)
     actions: list[ActionArray] = []
     values = [after[:, : cost.size].copy()] if keep else []
     means = [after[:, cost.size :].copy()] if keep and second is not None else []
@@ -231,14 +230,14 @@ def fits_one_call(mdp: MDP, columns: int) -> bool:
     return mdp.successor.size // len(mdp.available) * columns <= SMALL_WORK
 
 
-def _terminal(work: FloatArray, S: int, cost: FloatArray, layers: int, second: FloatArray | None) -> FloatArray:
-    """Write the terminal values, followed by the means, into the first work array."""
+def _fill_terminal(work: FloatArray, S: int, cost: FloatArray, layers: int, second: FloatArray | None) -> FloatArray:
+    """Return the first work array, filled with the terminal values followed by the means."""
     after = work[0, : S * layers * cost.size].reshape(S, -1)
     after[:, : cost.size], after[:, cost.size :] = cost, 0.0 if second is None else -second
     return after
 
 
-def _in_one_call(
+def _sweep_in_one_call(
     layout: Layout, kernel: FloatArray, cost: FloatArray, extra: int, rule: Goal, policy: bool, ball: Ball | None,
     keep: bool,
 ) -> Sweep:  # fmt: skip
@@ -246,13 +245,13 @@ def _in_one_call(
     mdp, grid, stages = layout.mdp, layout.grid, layout.stages
     layers, S = 2 if policy else 1, mdp.S
     work = layout.reserve(S * layers * (layout.widest + extra))
-    _terminal(work, S, cost, layers, None)
+    _fill_terminal(work, S, cost, layers, None)
     begin = layout.table_starts(extra)
     tables = Tables(np.empty(int(begin[-1]) if policy else 0, action_dtype(mdp.A)), begin)
     if ball is not None:
         ball = ball._replace(half=ball.half.reshape(-1), missing=ball.missing.reshape(-1))
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
-    writeable = kernel if kernel.flags.writeable else kernel.copy()  # read-only arrays would compile a second time
+    writeable = kernel if kernel.flags.writeable else kernel.copy()  # a read-only array would cause a recompilation
     values = np.empty(int(begin[-1]) + S * cost.size if keep else 0)
     values[begin[-1] :].reshape(-1, cost.size)[:] = cost
     last = sweep_stages(stages, writeable, ball, goal, work, extra, tables, values)
@@ -266,7 +265,7 @@ def _in_one_call(
 
 
 class _Stage:
-    """One stage of a large sweep: by matrix products where rows are dense, outcome by outcome elsewhere."""
+    """One stage of a large sweep: matrix products if its rows are dense, else a loop over the outcomes."""
 
     def __init__(self, mdp: MDP, grid: Grid, h: int, kernel: FloatArray, ball: Ball | None, worth: float) -> None:
         self.mdp, self.stage, self.moves = mdp, mdp.stage(h), grid.moves(mdp, h)
@@ -280,7 +279,7 @@ class _Stage:
         self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * worth
 
     def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray) -> None:
-        """Fill the values of the stage and, unless the array of actions is empty, means and actions."""
+        """Fill `now` with the values of the stage and, unless `action` is empty, the means; fill `action`."""
         goal = rule._replace(mean_reward=self.mean_reward)
         if self.by_products:
             self._run_dense(after, goal, now, action)
@@ -290,8 +289,8 @@ class _Stage:
         run_loop(work, sweep_rows, sweep_rows_threads, rows, self.moves, self.ball, goal, after, now, action)
 
     def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray) -> None:
-        """Run one matrix product per block of states, values and means at once, then shifts and minima."""
-        mdp, kernel, shift = self.mdp, self._dense(), row_shift(self.mdp, self.moves, self.h)
+        """Run one matrix product per block of states, for values and means together; then shift rows and take minima."""
+        mdp, kernel, shift = self.mdp, self._dense_kernel(), row_shift(self.mdp, self.moves, self.h)
         ball, support = self._dense_ball(after, action, kernel)
         block = max(1, min(mdp.S, BLOCK_BYTES // (mdp.A * after.shape[1] * 8)))
         for first in range(0, mdp.S, block):
@@ -325,7 +324,7 @@ class _Stage:
             reached = after[others, : product.shape[1]]
             product[q - rows.start] += self.ball.missing[q] * np.maximum(reached[-1] - reached[:-1].max(axis=0), 0.0)
 
-    def _dense(self) -> FloatArray:
+    def _dense_kernel(self) -> FloatArray:
         """Return the kernel of the stage as a matrix (S*A, S)."""
         if self.own:
             return self.mdp.dense(self.h)
@@ -335,27 +334,11 @@ class _Stage:
         return matrix
 
 
-def by_products(mdp: MDP, grid: Grid, stage: Stage) -> bool:
-    """Return whether matrix products are fastest for a stage: rows are dense, and each row shifts all columns alike."""
-    if not grid.uniform or stage.row_reward is None or mdp.S < SMALL_STATES:
-        return False
-    return bool(stage.successor.size >= DENSE_FROM * mdp.S * np.count_nonzero(stage.available))
-
-
 def _shared_order(mdp: MDP) -> BoolArray:
-    """Return per stage whether to sort the states once for all rows: rewards by row, and enough outcomes to repay it."""
+    """Return the stages in which states are sorted once for all rows: rewards depend on the row, and outcomes are many."""
     if mdp.row_reward is None:
         return np.zeros(mdp.H, bool)
     return np.array([mdp.stage(h).successor.size >= 4 * mdp.S for h in range(mdp.H)])
-
-
-def row_shift(mdp: MDP, moves: Moves, h: int) -> IntArray:
-    """Return the shift of the rows of stage `h`, shape (S*A,), if it does not depend on the outcome."""
-    starts = mdp.stage(h).row_start
-    rows = np.flatnonzero(np.diff(starts))
-    shift = np.zeros(mdp.S * mdp.A, np.int64)
-    shift[rows] = moves.shift[starts[rows]]
-    return shift
 
 
 def mean_rewards(stage: Stage, probability: FloatArray, rows: int) -> FloatArray:
@@ -370,7 +353,7 @@ def mean_rewards(stage: Stage, probability: FloatArray, rows: int) -> FloatArray
 
 @per_model
 def _possible(mdp: MDP, k: int) -> BoolArray:
-    """Return which successors the rows of the stored stage `k` may have, shape (S*A, S)."""
+    """Return which successors are possible in the rows of the stored stage `k`, shape (S*A, S)."""
     stage = mdp.stage(k)
     possible = np.zeros((mdp.S * mdp.A, mdp.S), bool)
     possible[np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start)), stage.successor] = True
@@ -378,11 +361,11 @@ def _possible(mdp: MDP, k: int) -> BoolArray:
 
 
 def rounding_error(mdp: MDP, *, ball: bool = False) -> float:
-    """Return a bound gamma on the relative rounding error of a sweep's values: all terms are nonnegative.
+    """Return a bound gamma on the relative rounding error of the values of a sweep, whose terms are all nonnegative.
 
-    Over a ball it bounds the absolute error of values in [0, 1] and is twice as large, because each step also treats values
-    as equal, and remaining masses as 0, if they are within the rounding error of its sums (sums over all states if rows
-    share one order of the states).
+    Over a ball gamma bounds the absolute error of values in [0, 1]. It is then twice as large, because each step also treats
+    values as equal, and remaining masses as 0, if they differ by less than the rounding error of its sums. These sums run
+    over all states if rows share one order of the states.
     """
     over_states = ball and (mdp.max_outcomes >= DENSE_FROM * mdp.S or bool(_shared_order(mdp).any()))
     terms = mdp.S if over_states else mdp.max_outcomes

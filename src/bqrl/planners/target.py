@@ -20,20 +20,23 @@ from typing import Any
 import numpy as np
 
 from bqrl import display
-from bqrl.checks import number, numbers, whole, wrong
+from bqrl.checks import bad_value, number, numbers, whole
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut, grid, rounded
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, returns_grid, rounded_grid
 from bqrl.mdp.grid import Grid
-from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, Policy, QuantileLevelPolicy, TargetPolicy
+from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
-from bqrl.planners.expected import best_mean, settled
-from bqrl.planners.plan import TIED, Plan, check_levels, check_mdp, equal_values, freeze
+from bqrl.planners.expected import best_mean, is_settled
+from bqrl.planners.plan import TIED, Plan, check_levels, equal_values, freeze
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
+from bqrl.policies.levels import QuantileLevelPolicy
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.protocol import Policy
+from bqrl.policies.target import TargetPolicy
 
 MAX_BYTES = 4 * 2**30
 NEUTRAL_WINS = "on this grid no policy is proven better than the risk-neutral one"
@@ -90,19 +93,19 @@ class GuaranteeCurve(Charted):
         return self.sweep.grid.exact
 
     def __call__(self, tau: float | FloatArray) -> Any:
-        """Best quantile at level(s) tau in (0, 1]; at level 1 the highest return that some policy can reach."""
-        levels = np.asarray(_level(tau) if np.isscalar(tau) else numbers(tau, "tau"))
+        """Return the best quantile at level(s) tau in (0, 1]; at level 1, the highest return that some policy can reach."""
+        levels = np.asarray(_check_level(tau) if np.isscalar(tau) else numbers(tau, "tau"))
         if not np.all((levels > 0.0) & (levels <= 1.0)):
-            raise wrong("tau", tau, "be in (0, 1]")
-        best = self._possible(self.points[best_column(self.shortfall, levels)])
+            raise bad_value("tau", tau, "be in (0, 1]")
+        best = self._cut(self.points[best_column(self.shortfall, levels)])
         return float(best) if levels.ndim == 0 else best
 
-    def _possible(self, values: FloatArray) -> FloatArray:
-        """Values within the possible returns; those of an exact curve are possible."""
-        return values if self.exact else cut(self.mdp, values)
+    def _cut(self, values: FloatArray) -> FloatArray:
+        """Return the values cut to the possible returns; the values of an exact curve are possible already."""
+        return values if self.exact else cut_to_possible(self.mdp, values)
 
     def upper(self, tau: float) -> float:
-        """Proven upper bound on the best quantile, with an allowance for rounding errors.
+        """Return a proven upper bound on the best quantile, with an allowance for rounding errors.
 
         Parameters
         ----------
@@ -114,22 +117,22 @@ class GuaranteeCurve(Charted):
         float
             The bound; the value itself if the curve is exact and the value certain.
         """
-        tau, (points, shortfall) = _level(tau), self.optimistic or (self.points, self.shortfall)
+        tau, (points, shortfall) = _check_level(tau), self.optimistic or (self.points, self.shortfall)
         open_still = np.flatnonzero(np.maximum.accumulate(shortfall) * (1.0 - self.error) < tau)
-        return max(self.ceiling(tau), float(self._possible(points[open_still[-1]])))
+        return max(self.ceiling(tau), float(self._cut(points[open_still[-1]])))
 
     def ceiling(self, tau: float) -> float:
-        """The upper bound without the allowance for rounding errors; it converges to the value as the grid is refined.
+        """Return the upper bound without the allowance for rounding errors; it converges to the value on finer grids.
 
         Ties are decided by MASS_TOL, as everywhere else.
         """
-        tau, (points, shortfall) = _level(tau), self.optimistic or (self.points, self.shortfall)
-        return max(float(self(tau)), float(self._possible(points[best_column(shortfall, tau)])))
+        tau, (points, shortfall) = _check_level(tau), self.optimistic or (self.points, self.shortfall)
+        return max(float(self(tau)), float(self._cut(points[best_column(shortfall, tau)])))
 
     def margin(self, tau: float) -> Margin:
-        """Distance of the level from the shortfalls of the best target x* and of the next higher target x'.
+        """Return the distances of the level from the shortfalls of the best target x* and of the next higher target x'.
 
-        Each shortfall is that of the policy that is best for its target, whereas `Plan.policy_margin` refers to one policy.
+        Each shortfall belongs to the best policy for its target, whereas `Plan.policy_margin` refers to one policy.
 
         Parameters
         ----------
@@ -141,27 +144,27 @@ class GuaranteeCurve(Charted):
         Margin
             `below` = tau - W(x*) and `above` = W(x') - tau, or 1 - tau if x* is the highest return.
         """
-        tau = _level(tau)
+        tau = _check_level(tau)
         i = int(best_column(self.shortfall, tau))
         following = self.shortfall[i + 1] if i + 1 < self.points.size else 1.0
         return Margin(tau - float(self.shortfall[i]), float(following) - tau)
 
     def certain(self, tau: float) -> bool:
-        """True if rounding errors cannot have changed the answer at this level."""
-        tau = _level(tau)
+        """Return True if rounding errors cannot have changed the answer at this level."""
+        tau = _check_level(tau)
         reached = bool(self.shortfall[best_column(self.shortfall, tau)] * (1.0 + self.error) < tau)
         return reached and self.upper(tau) == self.ceiling(tau)
 
     def policy(self, tau: float) -> TargetPolicy:
-        """A policy that attains the best quantile at this level."""
-        return self.policy_for(float(self.points[best_column(self.shortfall, _level(tau))]))
+        """Return a policy that attains the best quantile at this level."""
+        return self.policy_for(float(self.points[best_column(self.shortfall, _check_level(tau))]))
 
     def policy_for(self, target: float) -> TargetPolicy:
-        """The policy with the smallest probability of a return below `target`; ties are broken by the mean."""
+        """Return the policy with the smallest probability of a return below `target`; ties are broken by the mean."""
         return self.sweep.policy(number(target, "target"))
 
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
-        """A policy of the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
+        """Return a policy with the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
         if not isinstance(self.sweep.values, tuple):
             raise ArgumentError(
                 "level_policy requires the shortfalls of every stage, got the first only; make the curve with keep=True",
@@ -174,12 +177,12 @@ class GuaranteeCurve(Charted):
     def steps(self) -> tuple[FloatArray, FloatArray]:
         """Levels and values of the curve's steps: values[i] is the best quantile for tau in (levels[i], levels[i+1]]."""
         levels, values = best_steps(self.points, self.shortfall)
-        values = self._possible(values)
+        values = self._cut(values)
         first = np.r_[True, np.diff(values) > 0.0]  # several targets may be cut to one possible return
         return levels[first], values[first]
 
     def rows(self) -> list[dict[str, float]]:
-        """One row per step: `value` is the best quantile for levels above `level_above`."""
+        """Return one row per step: `value` is the best quantile for levels above `level_above`."""
         return [{"level_above": float(a), "value": float(b)} for a, b in zip(*self.steps, strict=True)]
 
     def __repr__(self) -> str:
@@ -188,13 +191,13 @@ class GuaranteeCurve(Charted):
         return f"GuaranteeCurve({levels.size} steps from {values[0]:.6g} to {values[-1]:.6g}, {kind})"
 
 
-def _level(tau: Any) -> float:
-    """`tau` as a level in (0, 1]."""
+def _check_level(tau: Any) -> float:
+    """Return `tau` as a level in (0, 1]."""
     return number(tau, "tau", 0.0, 1.0, "(]")
 
 
 def best_steps(points: FloatArray, shortfall: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Levels and values of `GuaranteeCurve.steps`, from the shortfall of every target."""
+    """Return the levels and values of `GuaranteeCurve.steps`, from the shortfall of every target."""
     grown = np.maximum.accumulate(shortfall)
     last = np.r_[np.diff(grown) > MASS_TOL, True]  # the highest of several targets with the same shortfall
     return grown[last], points[last]
@@ -212,28 +215,28 @@ def best_column(shortfall: FloatArray, tau: Any) -> Any:
 
 
 def guarantee_curve(
-    mdp: MDP,
+    mdp: MDP | str,
     *,
     points: int | None = None,
     max_bytes: float = MAX_BYTES,
     keep: bool = False,
     tick: Callable[[int], None] | None = None,
 ) -> GuaranteeCurve:
-    """The best achievable quantile for every tau, with policies that attain it, from one sweep.
+    """Return the best achievable quantile for every tau, with policies that attain it, from one sweep.
 
     Without an exact grid of returns (a discount, rewards without a common step) the sweep runs twice, on returns rounded
     down and rounded up, and the curve is a proven bracket.
 
     Parameters
     ----------
-    mdp : MDP
-        The problem.
+    mdp : MDP or str
+        The problem, or its name as for `solve`.
     points : int or None
-        Size of the rounded grid; if given, it is used even where an exact grid fits.
+        Size of the rounded grid; if given, it is used even if an exact grid fits.
     max_bytes : float
         Limit on the memory of a sweep.
     keep : bool
-        Keep the shortfalls of every stage, which `level_policy` requires.
+        Whether to keep the shortfalls of every stage, which `level_policy` requires.
     tick : callable or None
         Called with the index of each stage when it is finished.
 
@@ -248,7 +251,7 @@ def guarantee_curve(
     >>> guarantee_curve(mdp)(0.5)
     1.0
     """
-    check_mdp(mdp)
+    mdp = check_mdp(mdp)
     max_bytes = number(max_bytes, "max_bytes", 0.0, ends="(]")
     points = None if points is None else whole(points, "points", 2)
     return curve_over(mdp, points=points, max_bytes=max_bytes, keep=keep, tick=tick)
@@ -266,7 +269,7 @@ def curve_over(
     if exact is not None and points is None:
         columns = exact
     else:
-        columns, high = (rounded(mdp, points or BRACKET_POINTS, up=up) for up in (False, True))
+        columns, high = (rounded_grid(mdp, points or BRACKET_POINTS, up=up) for up in (False, True))
         check_memory(mdp, columns, max_bytes)
         optimistic = high.points(0), sweep(mdp, high, policy=False, half=half).root[:-1]
     done = sweep(mdp, columns, keep=keep, tick=tick, half=half)
@@ -284,12 +287,12 @@ def plan_target(
     tau, _ = check_levels(tau)
     curve = curve_over(mdp, points=points, max_bytes=max_bytes, tick=tick, or_rounded=gap is not None)
     while not curve.exact and gap is not None and (width := curve.ceiling(tau) - curve(tau)) > gap:
-        curve = guarantee_curve(mdp, points=finer(curve.points.size, width / gap), max_bytes=max_bytes, tick=tick)
+        curve = guarantee_curve(mdp, points=finer_size(curve.points.size, width / gap), max_bytes=max_bytes, tick=tick)
     return plan_from_curve(curve, tau)
 
 
-def finer(points: int, excess: float) -> int:
-    """Return the size of the next grid if a bracket is `excess` times too wide; its width is proportional to 1 / points."""
+def finer_size(points: int, excess: float) -> int:
+    """Return the size of the next grid if a bracket is `excess` times too wide; widths are proportional to 1 / size."""
     return int(np.ceil(points * min(max(1.2 * excess, 1.5), 8.0)))
 
 
@@ -304,12 +307,12 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     if mean_law.quantile(tau) > proven:  # possible on a coarse grid, whose bounds are loose
         policy, law, law_upper, proven = neutral, mean_law, mean_upper, mean_law.quantile(tau)
     value = max(proven, law.quantile(tau))
-    own = "exact" if law_upper is None else f"known within {display.number(curve.sweep.grid.error, 3, 1)}"
-    points = display.counted("point", curve.points.size)
+    own = "exact" if law_upper is None else f"known within {display.format_number(curve.sweep.grid.error, 3, 1)}"
+    points = display.count_of("point", curve.points.size)
     notes = [f"{why_rounded(curve.by_choice)}: {points}; the law of the policy is {own}"]
     if policy is neutral:
         notes.append(NEUTRAL_WINS)
-    certain = curve.certain(tau) and (policy is not neutral or settled(law, tau, 0.0, curve.error))
+    certain = curve.certain(tau) and (policy is not neutral or is_settled(law, tau, 0.0, curve.error))
     if not certain:
         notes.append(TIED)
     return Plan(
@@ -337,7 +340,7 @@ def why_rounded(by_choice: bool) -> str:
 
 
 def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
-    """Return the policy with the best mean, and its law or a bracket on at least `points` points; cached per model."""
+    """Return the policy with the best mean, and its law or a bracket on at least `points` points; cached per problem."""
     return _risk_neutral(mdp, max(points, BRACKET_POINTS))
 
 
@@ -349,19 +352,19 @@ def _risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]
 
 def exact_grid(mdp: MDP, max_bytes: float = MAX_BYTES, *, or_rounded: bool = False) -> Grid | None:
     """Return the exact grid of returns; None if there is none or if it does not fit (see `fits`)."""
-    found = grid(mdp, MAX_POINTS, MAX_SET)
+    found = returns_grid(mdp, MAX_POINTS, MAX_SET)
     return found if found is not None and fits(mdp, found, max_bytes, or_rounded=or_rounded) else None
 
 
 def fits(mdp: MDP, columns: Grid, max_bytes: float, *, or_rounded: bool, sweeps: int = 1) -> bool:
-    """Return whether `sweeps` sweeps on these columns fit into `max_bytes`; SizeError if not, unless rounding was asked for."""
+    """Return whether `sweeps` sweeps on these columns fit into `max_bytes`; without `or_rounded`, SizeError if not."""
     if not or_rounded:
         check_memory(mdp, columns, max_bytes, sweeps)
     return sweeps * sweep_bytes(mdp, columns) <= max_bytes
 
 
 def sweep_bytes(mdp: MDP, columns: Grid) -> int:
-    """Return the bytes of one sweep with policy: four arrays of values of a stage and the actions of all stages."""
+    """Return the bytes of one sweep with its policy: four arrays with the values of a stage, and the actions of all stages."""
     stage = int(columns.size.max()) * mdp.S * 8
     return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes
 

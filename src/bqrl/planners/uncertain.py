@@ -1,9 +1,9 @@
 """Planning when each row of the kernel is known only up to an l1 ball within its known support.
 
-Optimistic plans replace each expectation of the sweep by its minimum over ||p - P||_1 <= eps. The kernel may then depend on
-the remaining need, which only enlarges the set: the value is at least the joint optimum over policies and kernels in the
-ball (the paper's Equation confset and Algorithm 2). Coordinate ascent over the rows, stage by stage, finds one kernel in the
-ball and with it a lower bound on the joint optimum.
+Optimistic plans replace each expectation of the sweep by its minimum over ||p - P||_1 <= eps. The minimising kernel may
+depend on the remaining need, which only enlarges the set. The value is therefore at least the joint optimum over policies and
+kernels in the ball (the paper's Equation confset and Algorithm 2). Coordinate ascent over the rows, stage by stage, finds one
+kernel in the ball, which gives a lower bound on the joint optimum.
 
 Robust plans use the maximum. W_rob(x) < tau proves Q_tau >= x under every kernel of the ball. For the buffered quantile the
 mirrored formula is not a guarantee, because it uses a different policy for each width. Instead, fixed policies are evaluated
@@ -20,23 +20,21 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers, wrong
-from bqrl.display import counted, number
+from bqrl.checks import bad_value, numbers
+from bqrl.display import count_of, format_number
 from bqrl.errors import GridError, SizeError
-from bqrl.kernels.layout import Ball, Rows
-from bqrl.kernels.threads import run_loop
 from bqrl.laws.law import size_of
+from bqrl.loops.ball import follow, improve_rows, push_needs, robust_stage, robust_stage_threads
+from bqrl.loops.layout import Ball, Rows
+from bqrl.loops.threads import run_loop
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.find_grid import cut, lattice, rounded
+from bqrl.mdp.find_grid import cut_to_possible, lattice, rounded_grid
 from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy, TargetPolicy
 from bqrl.mdp.sums import Sums, sums_of
-from bqrl.planners.ball_loops import follow, improve_rows, push_needs, robust_stage, robust_stage_threads
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
-from bqrl.planners.expected import settled
-from bqrl.planners.follow import sums_on
+from bqrl.planners.expected import is_settled
 from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
 from bqrl.planners.sweep import (
     NO_ORDER,
@@ -49,23 +47,26 @@ from bqrl.planners.sweep import (
     sweep,
 )
 from bqrl.planners.target import MAX_BYTES, best_column, check_memory, curve_over, exact_grid, plan_target
-from bqrl.planners.widths import WidthSearch, best_deterministic, clipped
+from bqrl.planners.widths import WidthSearch, best_deterministic, clipped_cost
+from bqrl.policies.forward import sums_on
+from bqrl.policies.protocol import Policy
+from bqrl.policies.target import TargetPolicy
 
 ASCENT_ROUNDS = 8
 ASCENT_WORK = 5_000_000  # stored outcomes of the stage-wise kernel above which the ascent is skipped
 ROBUST_WORK = 20_000_000_000  # elementary steps of the robust evaluation of one target
-ROBUST_POINTS = 1000  # of a grid that rounds, for robust plans with a buffer
+ROBUST_POINTS = 1000  # size of a rounded grid for robust plans with a buffer
 OPTIMISTIC_POINTS = 5000  # the same for optimistic plans, which need no robust evaluation
-LATTICE_WORK = 200_000  # elementary steps per target and width up to which such plans use a lattice of more points
-FIRST_WIDTHS = 16  # evaluated per target, about
+LATTICE_WORK = 200_000  # up to this many elementary steps per target and width, robust plans use a larger lattice
+FIRST_WIDTHS = 16  # approximate number of widths evaluated per target
 
 
 def check_radius(mdp: MDP, radius: Any) -> FloatArray:
-    """Return a radius, or an array of radii of a valid shape."""
+    """Return the radius as an array; ArgumentError if a radius is negative or the shape is invalid."""
     eps = numbers(radius, "radius", 0.0)
     if eps.shape not in ((), (mdp.S, mdp.A), (mdp.H, mdp.S, mdp.A)):
         rule = f"be a number or have shape {(mdp.H, mdp.S, mdp.A)} or {(mdp.S, mdp.A)}"
-        raise wrong("radius", radius, rule, f"shape {eps.shape}")
+        raise bad_value("radius", radius, rule, f"shape {eps.shape}")
     return eps
 
 
@@ -80,10 +81,10 @@ def plan_uncertain(
     mdp: MDP, tau: float, beta: float, radius: Any, attitude: str, *, missing: FloatArray | None = None,
     points: int | None = None, max_bytes: float = MAX_BYTES,
 ) -> Plan:  # fmt: skip
-    """Return the optimistic or robust plan; radius 0 gives the nominal one.
+    """Return the optimistic or robust plan; with radius 0, the nominal plan.
 
-    `missing` (H, S, A) applies to robust plans: where it is positive, the last outcome of the row is not part of the
-    ball and may have at most this mass; it must be the worst outcome of the row.
+    `missing` (H, S, A) applies to robust plans. If it is positive, the last outcome of the row is not part of the ball and
+    may have at most this mass; this last outcome must be the worst of the row.
     """
     half = half_radius(mdp, radius)
     if not half.any():
@@ -92,23 +93,25 @@ def plan_uncertain(
         else:
             given = plan_buffered(mdp, tau, beta, points=points, max_bytes=max_bytes)
         alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
-        # The remedy for ties, exact fractions, serves plans without a ball only.
+        # Ties can be decided in exact fractions only for plans without a ball, so that remedy is left out.
         notes = tuple(TIED if note.startswith(TIED) else note for note in given.notes)
         details = given.details | (alone if attitude == "optimistic" else {})
         return replace(given, attitude=attitude, notes=notes, details=details)
     if missing is not None:
         if attitude != "robust":
-            raise wrong("missing", missing, "be None unless attitude is 'robust'", "an array", remedy="leave it out")
+            raise bad_value(
+                "missing", missing, "be None unless attitude is 'robust'", "an array", remedy="leave it out"
+            )
         missing = np.where(half > 0.0, np.reshape(missing, (mdp.H, -1)), 0.0)
     if beta == 0.0:
-        return _point(mdp, tau, half, missing, attitude, points, max_bytes)
+        return _plan_quantile(mdp, tau, half, missing, attitude, points, max_bytes)
     if attitude == "robust":
         columns = _robust_grid(mdp, points, max_bytes)
-        return _robust_buffered(mdp, tau, beta, half, missing, columns, points or ROBUST_POINTS)
-    return _optimistic_buffered(mdp, tau, beta, half, _optimistic_grid(mdp, points, max_bytes))
+        return _plan_robust_buffered(mdp, tau, beta, half, missing, columns, points or ROBUST_POINTS)
+    return _plan_optimistic_buffered(mdp, tau, beta, half, _optimistic_grid(mdp, points, max_bytes))
 
 
-def _point(
+def _plan_quantile(
     mdp: MDP,
     tau: float,
     half: FloatArray,
@@ -121,7 +124,7 @@ def _point(
     optimistic = attitude == "optimistic"
     columns = exact_grid(mdp, max_bytes) if points is None else None
     if columns is None:
-        columns = rounded(mdp, points or BRACKET_POINTS, up=optimistic)
+        columns = rounded_grid(mdp, points or BRACKET_POINTS, up=optimistic)
         check_memory(mdp, columns, max_bytes)
     if optimistic:
         done = sweep(mdp, columns, half=half, sense=OPTIMISTIC)
@@ -132,39 +135,40 @@ def _point(
     policy = done.policy(target)
     law, law_upper = law_bracket(mdp, policy)
     nominal, details = law.quantile(tau), {"shortfall": done.root[:-1]}
-    certain = certain and settled(law, tau, 0.0, rounding_error(mdp))
+    certain = certain and is_settled(law, tau, 0.0, rounding_error(mdp))
     notes = [] if certain else [TIED]
     if optimistic:
         value, upper = nominal, max(upper, nominal)
         if columns.exact:
             details |= ascend(mdp, half, tau, 0.0, policy, SHORTFALL, nominal)
     else:
-        # A ball of radius 0 reuses the compiled sweep; a sweep without a ball would be compiled for this bound alone.
+        # With a ball of radius 0 the compiled sweep is reused; a sweep without a ball would be compiled only for this bound.
         curve = curve_over(mdp, points=points, max_bytes=max_bytes, half=np.zeros_like(half))
-        value = float(cut(mdp, target))
+        value = float(cut_to_possible(mdp, target))
         upper = max(value, curve.upper(tau))
-        least = number(value, direction=-1)
+        least = format_number(value, direction=-1)
         notes.insert(0, f"at least {least} with probability above {1 - tau:g} under every kernel in the ball")
-    notes += _rounding(columns)
+    notes += _rounding_notes(columns)
     return Plan(
         tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
         nominal=nominal, certain=certain, exact=columns.exact, attitude=attitude, notes=tuple(notes), details=details,
     )  # fmt: skip
 
 
-def _rounding(columns: Grid) -> tuple[str, ...]:
-    """Return the note of a plan on a grid that rounds; an exact grid has none."""
+def _rounding_notes(columns: Grid) -> tuple[str, ...]:
+    """Return the note for a plan on a rounded grid; an exact grid has none."""
     if not isinstance(columns, Rounded):
         return ()
     way = "up" if columns.up else "down"
-    points = counted("point", columns.size[0])
-    return (f"returns are rounded {way} to {points}, by at most {number(columns.error, 3, 1)}",)
+    points = count_of("point", columns.size[0])
+    return (f"returns are rounded {way} to {points}, by at most {format_number(columns.error, 3, 1)}",)
 
 
 def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
-    """Return the column of the highest target reached, that of the highest possible one, and whether the former is certain.
+    """Return the columns of the highest target reached and of the highest target that may be reached, and certainty.
 
-    `error` bounds the rounding error of the shortfalls.
+    `error` bounds the rounding error of the shortfalls. The result is certain if the two columns are equal and rounding cannot
+    have changed the answer.
     """
     grown = np.maximum.accumulate(shortfall)
     i = int(best_column(grown, tau))
@@ -173,16 +177,16 @@ def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, 
 
 
 def _optimistic_grid(mdp: MDP, points: int | None, max_bytes: float) -> Lattice:
-    """Return the lattice of the returns or, if there is none, a grid that rounds up."""
+    """Return the lattice of the returns or, if there is none, a grid of returns rounded up."""
     columns = lattice(mdp) if points is None else None
     if columns is None:
-        columns = rounded(mdp, points or OPTIMISTIC_POINTS, up=True)
+        columns = rounded_grid(mdp, points or OPTIMISTIC_POINTS, up=True)
     check_memory(mdp, columns, max_bytes, sweeps=2)
     return columns
 
 
-def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Lattice) -> Plan:
-    """Return the policy of the optimistic kernel, which need not be the best one in the nominal model."""
+def _plan_optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, columns: Lattice) -> Plan:
+    """Return the plan of the optimistic kernel, whose policy need not be the best one in the nominal model."""
     search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, half=half, sense=OPTIMISTIC)
     upper, column, width = search.upper()
     policy = search.policy(width, column).policy
@@ -190,43 +194,43 @@ def _optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArray, co
     nominal = law.buffered_quantile(tau, beta)
     details = {"sweeps": len(search.sweeps), "target": float(search.targets[column]), "width": width}
     if columns.exact:
-        details |= ascend(mdp, half, tau, beta, policy, clipped(max(width, 1.0)), nominal)
-    error = _error(mdp, columns, beta)
-    search.bound(1.0)  # gives the shortfalls: the buffered quantile is at most the quantile
+        details |= ascend(mdp, half, tau, beta, policy, clipped_cost(max(width, 1.0)), nominal)
+    error = _ball_error(mdp, columns, beta)
+    search.bound(1.0)  # computes the shortfalls; the buffered quantile is at most the quantile
     _, highest, _ = _best_target(search.sweeps[1.0].root[: search.targets.size], tau, rounding_error(mdp, ball=True))
     upper = max(min(upper + error, float(search.targets[highest])), nominal)
     return Plan(
         tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=nominal, upper=upper,
         nominal=nominal, certain=error <= GAP_TOL * size_of(search.targets), exact=columns.exact, attitude="optimistic",
-        notes=_rounding(columns), details=details,
+        notes=_rounding_notes(columns), details=details,
     )  # fmt: skip
 
 
 def _robust_grid(mdp: MDP, points: int | None, max_bytes: float) -> Lattice:
-    """Return the lattice of the returns or, if there is none or robust evaluation on it takes long, a grid that rounds down."""
+    """Return the lattice of the returns; a grid of returns rounded down if there is none or evaluation would take long."""
     columns = lattice(mdp) if points is None else None
     if columns is not None and (columns.size[0] <= ROBUST_POINTS or _work(mdp, sums_on(mdp, columns)) <= LATTICE_WORK):
         check_memory(mdp, columns, max_bytes, sweeps=2)
         return columns
-    columns = rounded(mdp, points or ROBUST_POINTS)
+    columns = rounded_grid(mdp, points or ROBUST_POINTS)
     check_memory(mdp, columns, max_bytes, sweeps=2)
     return columns
 
 
-def _robust_buffered(
+def _plan_robust_buffered(
     mdp: MDP, tau: float, beta: float, half: FloatArray, missing: FloatArray | None, columns: Lattice, points: int
 ) -> Plan:
-    """Return the best of several policies by robust evaluation; `points` is the size of a grid that rounds."""
+    """Return the plan of the best of several policies by robust evaluation; `points` is the size of a rounded grid."""
     targets = columns.points(0)
-    plain, upper = _nominal(mdp, tau, beta, columns, points)
+    plain, upper = _nominal_policy(mdp, tau, beta, columns, points)
     done = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
     short = np.maximum.accumulate(done.root[:-1])
     picked = {_best_target(short, level, 0.0)[0] for level in np.linspace(tau - beta, tau, 4)[1:]}
-    # A target missed with probability below tau - beta is a lower bound on every quantile in the average.
+    # If a target is missed with probability below tau - beta, every averaged quantile is at least this target.
     safe = int(np.flatnonzero((short == 0.0) | (short + rounding_error(mdp, ball=True) < tau - beta))[-1])
-    error = _error(mdp, columns, beta)
+    error = _ball_error(mdp, columns, beta)
     policy, value = done.policy(float(targets[safe])), float(targets[safe])
-    if value < targets[max(picked)]:  # no policy guarantees a higher quantile, nor a higher average of lower ones
+    if value < targets[max(picked)]:  # no policy guarantees more than the highest picked target
         candidates = [policy, *(done.policy(float(targets[i])) for i in sorted(picked - {safe}))]
         if isinstance(plain, TargetPolicy):
             candidates.append(plain)
@@ -239,11 +243,11 @@ def _robust_buffered(
                 policy, value = candidate, score
     law, law_upper = law_bracket(mdp, policy)
     own = law.buffered_quantile(tau, beta)
-    value = float(cut(mdp, min(value, own)))  # the nominal kernel is in the ball
-    least = number(value, direction=-1)
+    value = float(cut_to_possible(mdp, min(value, own)))  # the nominal kernel is in the ball
+    least = format_number(value, direction=-1)
     notes = (
         f"at least {least} under every kernel in the ball, by robust evaluation of this policy",
-        *_rounding(columns),
+        *_rounding_notes(columns),
     )
     return Plan(
         tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
@@ -252,20 +256,20 @@ def _robust_buffered(
     )  # fmt: skip
 
 
-def _nominal(mdp: MDP, tau: float, beta: float, columns: Lattice, points: int) -> tuple[Policy, float]:
-    """Return the policy for the nominal kernel and an upper bound on its optimum; `points` is the size of a grid that rounds."""
+def _nominal_policy(mdp: MDP, tau: float, beta: float, columns: Lattice, points: int) -> tuple[Policy, float]:
+    """Return a policy for the nominal kernel and an upper bound on the optimum; `points` is the size of a rounded grid."""
     if columns.exact:
         plan = plan_buffered(mdp, tau, beta)
         return plan.policy, plan.value if plan.upper is None else plan.upper
-    above = rounded(mdp, points, up=True)
+    above = rounded_grid(mdp, points, up=True)
     bound = WidthSearch(mdp=mdp, grid=above, tau=tau, beta=beta).upper()[0]
     search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta)
     _, column, width = search.upper()
-    return best_deterministic(search, column, width)[0], bound + _error(mdp, above, beta)
+    return best_deterministic(search, column, width)[0], bound + _ball_error(mdp, above, beta)
 
 
-def _error(mdp: MDP, columns: Grid, beta: float) -> float:
-    """Return a bound on the rounding error of a buffered quantile over a ball: costs are at most the range of returns."""
+def _ball_error(mdp: MDP, columns: Grid, beta: float) -> float:
+    """Return a bound on the rounding error of a buffered quantile over a ball; costs are at most the range of returns."""
     return rounding_error(mdp, ball=True) * float(np.ptp(columns.points(0))) / beta
 
 
@@ -275,10 +279,10 @@ def robust_value(
 ) -> float:  # fmt: skip
     """Return L(pi), a lower bound on the buffered quantile of a fixed policy under every kernel in the ball.
 
-    The bound is concave in the target z: for one kernel it is z up to the (tau - beta)-quantile of the return, and from there
-    on its slope (tau - P(G <= z)) / beta is at most 1 and never rises; the bound is the least of these functions over the
-    kernels. Two neighbouring targets thus tell on which side the highest bound lies, and a line above all other bounds.
-    The result is proven if it exceeds `above`; targets that cannot exceed it are not tried.
+    The bound is concave in the target z. For one kernel it equals z up to the (tau - beta)-quantile of the return; beyond, its
+    slope (tau - P(G <= z)) / beta is at most 1 and never rises. The bound is the minimum of these functions over the kernels.
+    The bounds at two neighbouring targets therefore show on which side the maximum lies, and the line through them is an
+    upper bound on all others. The result is proven if it exceeds `above`; targets that cannot exceed `above` are not tried.
     """
     # Plans without a ball may use a set of returns.
     columns = policy.grid if isinstance(policy.grid, Lattice) else lattice(mdp)
@@ -306,7 +310,7 @@ def robust_value(
         z = min(max(z, low), high - 1)
         here, there = bound(z), bound(z + 1)
         best, slope = max(best, here, there), there - here
-        if slope > 0.0:  # targets that the line through both excludes are left out
+        if slope > 0.0:  # skip the targets that the line through both bounds excludes
             low = z + 2 + int(min((best - there) / slope, targets.size))
             z = min(z + stride, (low + high) // 2)
         elif slope < 0.0:
@@ -324,10 +328,11 @@ def _lowest_over_widths(
     mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray, missing: FloatArray | None, sums: Sums,
     target: float, longest: int, step: float, above: float,
 ) -> float:  # fmt: skip
-    """Return the least F(z, d) over the widths d = 0, 1, ..., `longest` steps, or some F(z, d) that does not exceed `above`.
+    """Return the smallest F(z, d) over the widths d = 0, 1, ..., `longest` steps, or some F(z, d) that is at most `above`.
 
-    The greatest expected cost E(d) over the ball never falls with d, and E(d) / d never rises, because both hold for each
-    kernel. Between widths i < j thus E(d) <= min(E(j), E(i) d / i), which excludes most widths without an evaluation.
+    Let E(d) be the largest expected cost over the ball. E(d) never falls with d and E(d) / d never rises, because both hold
+    for each kernel. Hence E(d) <= min(E(j), E(i) d / i) between widths i < j, which excludes most widths without an
+    evaluation.
     """
     slope, worst = (tau - beta) * step, {0: 0.0}
     wanted = sorted({2**k for k in range(longest.bit_length())} | {longest} - {0})
@@ -343,7 +348,7 @@ def _lowest_over_widths(
             return bound
         wanted = []
         for i, j in pairwise(sorted(worst)):
-            turn = j if worst[i] == 0.0 else min(float(j), i * worst[j] / worst[i])  # where both bounds on E(d) meet
+            turn = j if worst[i] == 0.0 else min(float(j), i * worst[j] / worst[i])  # where the two bounds on E(d) meet
             if j - i > 1 and min(slope * i - worst[i], slope * turn - worst[j]) < lowest:
                 wanted += sorted({min(max(round(turn), i + 1), j - 1), (i + j) // 2})
         if not wanted:
@@ -351,7 +356,7 @@ def _lowest_over_widths(
 
 
 def _work(mdp: MDP, sums: Sums) -> int:
-    """Return the elementary steps of one robust evaluation for one target and width."""
+    """Return the number of elementary steps of a robust evaluation for one target and one width."""
     return sum(int(mdp.stage(h).successor.size) * sums.count(h) for h in range(mdp.H))
 
 
@@ -359,7 +364,7 @@ def _worst_costs(
     mdp: MDP, policy: TargetPolicy, half: FloatArray, missing: FloatArray | None, sums: Sums, target: float,
     widths: FloatArray,
 ) -> FloatArray:  # fmt: skip
-    """Return the greatest E[clip(target - G, 0, width)] of a fixed policy over the ball, for every width."""
+    """Return the largest E[clip(target - G, 0, width)] of a fixed policy over the ball, for every width."""
     short = target - sums.values(mdp.H)
     value = np.broadcast_to(np.clip(short[:, None], 0.0, widths[None, :]), (mdp.S, short.size, widths.size)).copy()
     for h in range(mdp.H - 1, -1, -1):
@@ -380,16 +385,16 @@ def ascend(
 ) -> dict[str, Any]:
     """Return a lower bound on the joint optimum over kernels and policies, and the kernel in the ball that attains it.
 
-    In each round, the rows that the policy plays move within their balls, stage by stage, so as to lower its expected cost;
-    then a new policy is planned for the new kernel. No round raises the cost. The kernel may differ between stages.
+    In each round, the rows that the policy plays are moved within their balls, stage by stage, to lower its expected cost.
+    Then a policy is planned for the new kernel. No round raises the cost. The kernel may differ between stages.
     """
     if mdp.successor.size * (mdp.H if mdp.stationary else 1) > ASCENT_WORK:
         return {"joint_lower": nominal}
     centre = kernel = mdp.staged()
     best, best_kernel, previous = nominal, centre.probability, np.inf
     for _ in range(ASCENT_ROUNDS):
-        kernel = _moved(centre, kernel, half, policy, cost)
-        done = sweep(kernel, policy.grid, cost, extra=policy.extra, half=np.zeros_like(half))  # as in _point
+        kernel = _move_rows(centre, kernel, half, policy, cost)
+        done = sweep(kernel, policy.grid, cost, extra=policy.extra, half=np.zeros_like(half))  # as in _plan_quantile
         policy = done.policy(policy.target)
         reached = objective_value(evaluate(kernel, policy), tau, beta)
         if reached > best:
@@ -401,7 +406,7 @@ def ascend(
     return {"joint_lower": best, "joint_kernel": best_kernel}
 
 
-def _moved(centre: MDP, kernel: MDP, half: FloatArray, policy: TargetPolicy, cost: FloatArray) -> MDP:
+def _move_rows(centre: MDP, kernel: MDP, half: FloatArray, policy: TargetPolicy, cost: FloatArray) -> MDP:
     """Return the kernel after one pass over its stages, last to first; every row stays in the ball around `centre`."""
     columns, H = policy.grid, centre.H
     moves = [columns.moves(centre, h) for h in range(H)]

@@ -1,18 +1,18 @@
-"""The search for the width that determines a buffered quantile, and the values of the policies found on the way.
+"""The search for the width that determines a buffered quantile, and the policies that the search finds.
 
 F(z, d) of buffered.py is convex in the width d. A sweep at one width gives F(z, d) for every target z and a policy that
 attains it, and the law of that policy gives a lower bound F_pi(z, .) <= F(z, .) at every width. At the target with the
 largest bound, the next sweep is at the width where the maximum of the functions F_pi found so far is lowest. The search ends
 when this lowest value equals the bound, which is then exactly min_d F(z, d), or when a policy attains the bound. A bound at
-one target also bounds its neighbours; a sweep at width 1, where J equals W, makes these bounds sharper. Learners start at the
-width at which their last search ended, and may accept a stated tolerance in place of rounding error.
+one target also bounds its neighbours; a sweep at width 1, where J equals W, makes these bounds tighter. Learners start at the
+width at which their last search ended, and may accept a tolerance larger than rounding error.
 
-Over an l1 ball J_d(z) is the least cost over policies and kernels of the ball, so the law of a policy under its best kernel
-takes the place of F_pi. Learners search on the lattice of widths in this way. Where such a law is not available (robust
-plans) or where widths between lattice points matter (`solve`), the search moves on the lattice until both neighbours of the
-best width have been swept, and then refines between them. Any set of widths gives a valid bound.
+Over an l1 ball J_d(z) is the smallest cost over policies and kernels of the ball, so F_pi is computed from the law of a
+policy under its best kernel. Learners search the lattice of widths in this way. If this law is not available (robust plans)
+or if widths between lattice points matter (`solve`), the search moves on the lattice until both neighbours of the best width
+have been swept, and then refines between them. Any set of widths gives a valid bound.
 
-A policy that attains F at the (z, d) of the bound may itself have a value far below it, so every policy found is evaluated.
+A policy that attains F at the (z, d) of the bound may have a value far below the bound, so every policy found is evaluated.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MixturePolicy, TargetPolicy
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.follow import Follower, law_on_points
 from bqrl.planners.sweep import OPTIMISTIC, Layout, Sweep, fits_one_call, sweep
 from bqrl.planners.target import MAX_BYTES
+from bqrl.policies.mixture import MixturePolicy
+from bqrl.policies.target import TargetPolicy
 
 SHORTFALLS_AFTER = 2  # after this many sweeps, one at width 1 computes the shortfalls W
-NARROW = 8.0  # over a ball: the second sweep is at width 1 unless the first was at most this wide
-STRIDE = 2.0  # over a ball: a step to a width beyond this factor of the best one is shortened
+NARROW = 8.0  # over a ball: if the first width is larger than this, the second sweep is at width 1
+STRIDE = 2.0  # over a ball: steps that change the best width by more than this factor are shortened
 PATIENCE = 20  # sweeps after which a search on a rounded grid accepts the error of the grid
-NEAREST = 8  # widths whose laws are compared after PATIENCE sweeps
+NEAREST = 8  # number of widths whose laws are compared after PATIENCE sweeps
 LINE_TOL = 1e-12  # bounds closer than this, relative to the size of the returns, count as equal in the search
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Found:
+class Candidate:
     """A policy found in the search, and the masses of its return on the points of the grid."""
 
     policy: TargetPolicy
@@ -70,14 +71,14 @@ class WidthSearch:
     layout: Layout | None = None  # prepared by an earlier search on the same problem and grid
     follower: Follower | None = None
     begin: float | None = None  # the width at which an earlier search ended
-    swept: dict[float, Sweep] = field(default_factory=dict)  # of an earlier search on the same kernel
-    refine: bool = True  # over a ball: also sweep between lattice widths, for a tighter bound; otherwise search by laws
+    swept: dict[float, Sweep] = field(default_factory=dict)  # sweeps of an earlier search on the same kernel
+    refine: bool = True  # over a ball: also sweep between lattice widths, for a tighter bound; if False, search by laws
     max_bytes: int = MAX_BYTES  # limit on stored action tables; a sweep is repeated if its tables were dropped
     targets: FloatArray = field(init=False)  # every target z of the grid
     sweeps: dict[float, Sweep] = field(default_factory=dict)
     bounds: dict[float, FloatArray] = field(default_factory=dict)
-    found: dict[tuple[float, int], Found] = field(default_factory=dict)
-    laws: dict[tuple[float, int], FloatArray] = field(default_factory=dict)  # over a ball, by width and column
+    found: dict[tuple[float, int], Candidate] = field(default_factory=dict)
+    laws: dict[tuple[float, int], FloatArray] = field(default_factory=dict)  # over a ball: laws by width and column
     ended: float = 1.0  # the width at which a later search on a similar kernel should begin
 
     def __post_init__(self) -> None:
@@ -89,7 +90,7 @@ class WidthSearch:
             self.follower = Follower(self.layout)
 
     def bound(self, d: float) -> FloatArray:
-        """Return F(z, d) / beta for every target; d in steps."""
+        """Return F(z, d) / beta for every target; d is in steps."""
         if d not in self.bounds:
             z = self.targets
             self.sweeps[d] = self.swept[d] if d in self.swept else self._sweep(d)
@@ -99,7 +100,8 @@ class WidthSearch:
         return self.bounds[d]
 
     def _sweep(self, d: float) -> Sweep:
-        cost = clipped(d)
+        """Return the sweep at width d."""
+        cost = clipped_cost(d)
         return sweep(
             self.mdp, self.grid, cost, extra=cost.size - 1, half=self.half, sense=self.sense,
             keep=self._by_laws, probability=self.probability, layout=self.layout,
@@ -107,7 +109,7 @@ class WidthSearch:
 
     @property
     def _by_laws(self) -> bool:
-        """Whether a search over a ball uses laws: under the best kernel of the ball, on lattice widths only."""
+        """Whether the search over a ball uses the laws of policies under their best kernels, on lattice widths only."""
         return self.half is not None and self.sense == OPTIMISTIC and not self.refine and self.follower is not None
 
     @property
@@ -115,8 +117,8 @@ class WidthSearch:
         assert self.follower is not None
         return self.follower.possible
 
-    def _attained(self, d: float, column: int) -> FloatArray:
-        """Return the law whose cost is J_d(z) at the target of `column`: of a policy and, over a ball, of its best kernel."""
+    def _attaining_law(self, d: float, column: int) -> FloatArray:
+        """Return the law that attains J_d(z) at the target of `column`: of a policy and, over a ball, its best kernel."""
         if self.half is None:
             return self.policy(d, column).mass
         if (d, column) not in self.laws:
@@ -127,14 +129,14 @@ class WidthSearch:
         return self.laws[d, column]
 
     def _drop_tables(self) -> None:
-        """Drop the oldest action tables beyond `max_bytes`; the bounds stay."""
+        """Drop the oldest action tables beyond `max_bytes`; the bounds are kept."""
         stored = 0
         for d, done in reversed(self.sweeps.items()):
             stored += sum(table.nbytes for table in (*(done.tables or ()), *(done.values or ())))
             if stored > self.max_bytes:
                 self.sweeps[d] = replace(done, tables=None, values=None)
 
-    def policy(self, d: float, column: int) -> Found:
+    def policy(self, d: float, column: int) -> Candidate:
         """Return the policy that attains J_d(z) at the target of `column`, with its law on the grid."""
         d = max(d, 1.0)  # below one step J_d = d W
         if (d, column) not in self.found:
@@ -146,11 +148,11 @@ class WidthSearch:
             else:
                 mass = law_on_points(self.mdp, policy, self.grid)
             value = float(buffered_rows(self.targets, mass[None], self.tau, self.beta)[0])
-            self.found[d, column] = Found(policy=policy, points=self.targets, mass=mass, value=value)
+            self.found[d, column] = Candidate(policy=policy, points=self.targets, mass=mass, value=value)
         return self.found[d, column]
 
     def line(self, mass: FloatArray, column: int) -> FloatArray:
-        """Return F_pi(z, d) / beta of the law of one policy at the widths d = 0, 1, ..., column steps; it never exceeds F(z, .).
+        """Return F_pi(z, d) / beta of one law at the widths d = 0, 1, ..., column; it never exceeds F(z, d) / beta.
 
         E[clip(z - G, 0, d)] is the sum of P(G < z - w) over w = 0, 1, ..., d - 1.
         """
@@ -162,9 +164,9 @@ class WidthSearch:
     def upper(self, tolerance: float | None = None) -> tuple[float, int, float]:
         """Return U, its target column and its width; U exceeds min_d F(z, d) or a policy's value by at most `tolerance`.
 
-        The default tolerance is rounding error. Over a ball, searches by laws use no larger one. On a grid that rounds
-        returns, the tolerance grows after PATIENCE sweeps with the error of the grid: where many targets have the same
-        bound, each of them would need a sweep.
+        The default tolerance is rounding error; searches by laws over a ball always use it. On a rounded grid, the
+        tolerance grows with the error of the grid after PATIENCE sweeps: if many targets have the same bound, each of them
+        would need its own sweep.
         """
         rounding = LINE_TOL * size_of(self.targets[[0, -1]])
         least = rounding if tolerance is None else tolerance
@@ -179,16 +181,16 @@ class WidthSearch:
             tolerance = max(least, late * self.grid.error) if late >= 1.0 else least
             if self.half is None:
                 ceiling, column = self._ceiling(own, tolerance)
-                best = self._best(column)
+                best = self._best_width(column)
                 _, following = self._lowest(column, ceiling - tolerance)
                 if following is not None and len(self.sweeps) == SHORTFALLS_AFTER and 1.0 not in self.sweeps:
                     following = 1.0
             else:
                 ceiling, column = float(own.max()), int(own.argmax())
-                best = self._best(column)
-                following = self._neighbour(best, column)
+                best = self._best_width(column)
+                following = self._next_width(best, column)
                 if following is None and self.refine:
-                    following = self._between(best, column, ceiling - tolerance)
+                    following = self._width_between(best, column, ceiling - tolerance)
             if following is None or any(abs(following - d) < 1e-9 for d in self.bounds):
                 self.ended = best
                 if self.half is None and np.finfo(float).eps / self.beta > LINE_TOL:
@@ -197,19 +199,20 @@ class WidthSearch:
             self.bound(following)
 
     def _upper_by_laws(self, tolerance: float) -> tuple[float, int, float]:
-        """Search over a ball on lattice widths; return U, its target column and its width.
+        """Return U, its target column and its width, from a search over a ball on lattice widths.
 
-        Far from the widths swept, the functions F_pi are steeper than F, so a step beyond STRIDE times the best width is
-        shortened to the geometric mean. The quantile of a policy is a possible return, so only possible returns are targets.
+        Far from the widths swept, the functions F_pi are steeper than F, so a step that changes the best width by more than
+        a factor STRIDE is shortened to the geometric mean. Only possible returns are targets, because the quantile of a
+        policy is a possible return.
         """
         while True:
             own = np.min(list(self.bounds.values()), axis=0)
             column = int(np.where(self._possible, own, -np.inf).argmax())
-            self.ended = best = self._best(column)
-            if self._neighbour(best, column) is None:
+            self.ended = best = self._best_width(column)
+            if self._next_width(best, column) is None:
                 return float(own[column]), column, best
             _, column = self._ceiling(own, tolerance)
-            self.ended = best = self._best(column)
+            self.ended = best = self._best_width(column)
             lowest, wanted = self._lowest(column, math.inf)
             if own[column] - lowest <= tolerance or wanted is None or wanted in self.bounds:
                 return float(own[column]), column, best
@@ -220,23 +223,23 @@ class WidthSearch:
                 wanted = wanted if mean in self.bounds else mean
             self.bound(wanted)
 
-    def _best(self, column: int) -> float:
-        """Return the width with the lowest bound at a column, the smallest one if several tie."""
+    def _best_width(self, column: int) -> float:
+        """Return the width with the lowest bound at a column; the smallest such width in case of ties."""
         return min(sorted(self.bounds), key=lambda d: float(self.bounds[d][column]))
 
     def _ceiling(self, own: FloatArray, tolerance: float) -> tuple[float, int]:
-        """Return the largest of the lowest bounds `own` of all targets, and the target to refine.
+        """Return the largest bound over all targets, and the target to refine; `own` holds the lowest bound of each target.
 
         A bound at one target also holds at others, with an allowance. E[clip(z + k - G, 0, d + k)] exceeds
-        E[clip(z - G, 0, d)] by E[clip(z + k - G, 0, k)], which is at least J_k(z + k); for k = 1 it is P(G < z + 1), between
-        W(z + 1) and 1, and W(z) is at least J_d(z) / d. Without this, each target between two atoms of a law would need its
-        own sweep. Among the targets whose bound is nearly the largest, the one whose own bound is tightest is refined,
-        because the bounds of the others derive from it.
+        E[clip(z - G, 0, d)] by E[clip(z + k - G, 0, k)], which is at least J_k(z + k). For k = 1 the difference is
+        P(G < z + 1), which lies between W(z + 1) and 1, and W(z) is at least J_d(z) / d. Without this, each target between
+        two atoms of a law would need its own sweep. Of the targets whose bound is nearly the largest, the one whose own
+        bound is tightest is refined, because the bounds of the others derive from it.
         """
         unit, narrowest = self.grid.step / self.beta, min(self.sweeps)
         shared = own.copy()
         if self.half is not None:
-            for d, done in sorted(self.sweeps.items()):  # a bound passes on by k = d
+            for d, done in sorted(self.sweeps.items()):  # a bound carries over to the target k = d steps higher
                 k = int(d)
                 shared[k:] = np.minimum(shared[k:], shared[:-k] + (self.tau * d - done.root[k : own.size]) * unit)
         shortfall = self.sweeps[narrowest].root[: own.size] / narrowest
@@ -251,7 +254,7 @@ class WidthSearch:
         return min(ceiling, float(own.max())), int(column)  # cumulative sums may round up
 
     def _careful_ceiling(self, own: FloatArray) -> float:
-        """Return the value of `_ceiling`, step by step: for small buffers its cumulative sums cancel to wrong values."""
+        """Return the bound of `_ceiling`, computed target by target: for small buffers, its cumulative sums lose precision."""
         unit, narrowest = self.grid.step / self.beta, min(self.sweeps)
         rise = ((self.tau - self.sweeps[narrowest].root[: own.size] / narrowest) * unit).tolist()
         fall, shared = (1.0 - self.tau) * unit, own.tolist()
@@ -262,23 +265,23 @@ class WidthSearch:
         return float(max(shared))
 
     def _lowest(self, column: int, enough: float) -> tuple[float, float | None]:
-        """Return the lowest value of the maximum of F_pi(z, .) over the policies found, and the width at which it lies.
+        """Return the minimum over d of the maximum of F_pi(z, d) over the policies found, and the width d that attains it.
 
-        The width is None if that value, or the value of a policy found, is at least `enough`. Between lattice widths the
-        functions are linear, so the minimum lies on the lattice or at an intersection of two lines; over a ball the lattice
-        is enough.
+        The width is None if this minimum, or the value of a policy found, is at least `enough`. Between lattice widths the
+        functions are linear, so the minimum lies on the lattice or at an intersection of two lines; over a ball only the
+        lattice is searched.
         """
         widths = list(self.sweeps)
-        if len(widths) > PATIENCE:  # F is convex in the width: the others hardly matter, and each costs a law
-            best = self._best(column)
+        if len(widths) > PATIENCE:  # F is convex: distant widths hardly matter, and each needs a law
+            best = self._best_width(column)
             lowest, place = self._lowest_at(sorted(widths, key=lambda d: abs(d - best))[:NEAREST], column, enough)
             if place is None or all(abs(place - d) >= 1e-9 for d in self.bounds):
                 return lowest, place
         return self._lowest_at(widths, column, enough)
 
     def _lowest_at(self, widths: list[float], column: int, enough: float) -> tuple[float, float | None]:
-        """Return the same for the policies found at the given widths."""
-        lines = np.array([self.line(self._attained(d, column), column) for d in widths])
+        """Return what `_lowest` returns, for the policies found at the given widths."""
+        lines = np.array([self.line(self._attaining_law(d, column), column) for d in widths])
         envelope = lines.max(axis=0)
         i = int(envelope.argmin())
         lowest, place = float(envelope[i]), float(i)
@@ -291,8 +294,8 @@ class WidthSearch:
                     lowest, place = value, cell + d
         return lowest, place if lowest < enough else None
 
-    def _between(self, best: float, column: int, enough: float) -> float | None:
-        """Return, as `_lowest` does, a width in the two cells next to the best one, from the policies found there."""
+    def _width_between(self, best: float, column: int, enough: float) -> float | None:
+        """Return the width that attains the minimum of `_lowest` within the two cells next to the best width, or None."""
         lowest, place = enough, None
         for cell in {int(np.floor(best)), int(np.ceil(best)) - 1}:
             inside = [d for d in self.sweeps if cell <= d <= cell + 1]
@@ -303,11 +306,11 @@ class WidthSearch:
                     lowest, place = value, cell + d
         return place
 
-    def _neighbour(self, best: float, column: int) -> float | None:
+    def _next_width(self, best: float, column: int) -> float | None:
         """Return the lattice width that the search over a ball sweeps next, or None if the best width is certified.
 
-        F(z, .) is convex, so the best width is certified once both its neighbours on the lattice have been swept. Away from
-        the widths swept so far the step doubles; between two of them it halves.
+        F(z, .) is convex, so the best width is certified once both its neighbours on the lattice have been swept. Outside
+        the range of the widths swept so far the step doubles; inside it is halved.
         """
         whole = sorted(d for d in self.sweeps if d == int(d))
         for d in (math.floor(best), math.ceil(best)):
@@ -330,13 +333,13 @@ class WidthSearch:
         return None
 
 
-def clipped(d: float) -> FloatArray:
-    """Return the terminal cost clip(n, 0, d) of needs of n = 0, 1, ... steps, up to the first need with cost d."""
+def clipped_cost(d: float) -> FloatArray:
+    """Return the terminal cost clip(n, 0, d) for needs of n = 0, 1, ... steps, up to the first need with cost d."""
     return np.minimum(np.arange(max(1, math.ceil(d)) + 1.0), d)
 
 
 def _lowest_of_lines(lines: FloatArray) -> tuple[float, float]:
-    """Return the point of [0, 1] at which the maximum of lines, given by their end values, is lowest, and its value."""
+    """Return the point of [0, 1] at which the maximum of several lines is lowest, and its value; lines (n, 2) hold end values."""
     candidates = [0.0, 1.0]
     for i in range(len(lines)):
         for j in range(i):
@@ -356,8 +359,8 @@ def best_deterministic(
 ) -> tuple[TargetPolicy, float]:
     """Return the best policy found and its buffered quantile.
 
-    Unless a policy of the search reaches `enough`, policies at widths and targets near those of the bound are tried as well.
-    With `scored`, policies are evaluated in that problem instead of on the grid, which rounds rewards.
+    If no policy of the search reaches `enough`, policies at widths and targets near those of the bound are tried too. With
+    `scored`, policies are evaluated in that problem instead of on the rounded grid.
     """
     scores: dict[tuple[float, int], float] = {}
 

@@ -1,1 +1,1 @@
-"""What a person sees of a plan, a learning run or an experiment: one record, one folder, one page."""
+"""Results of plans, learning runs and experiments: tables, charts, sentences, a folder and a page."""

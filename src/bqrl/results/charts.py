@@ -1,8 +1,8 @@
-"""Tools of all charts, which are specified once in Altair: interactive in a notebook and on the page, static as PNG and PDF.
+"""Building blocks of all charts. A chart is one Altair specification: interactive on the page, static as PNG and PDF.
 
-Three kinds serve nearly everything: lines with bands, here, and the bars of a law and a map of actions, in `plan_charts`. A
-chart with selectors has drop-down lists. Numbers are embedded as CSV text, which is a third of the size of JSON. Lines are
-thinned to MAX_POINTS points; the subtitle says so.
+Nearly all charts are of three kinds: lines with bands (in this module), bars of a law, and maps of actions (in
+`plan_charts`). A selector of a chart is a drop-down list. Data are embedded as CSV text, which has a third of the size of
+JSON. Lines are thinned to MAX_POINTS points; the subtitle says so.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bqrl.display import format_number
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.results.result import Result
-from bqrl.results.words import number
-from bqrl.study.scores import Contender, evenly, mean_band
+from bqrl.study.scores import Contender, mean_band, spread_indices
 
 MAX_POINTS, MAX_BLOCKS = 400, 100
 STYLE = {
@@ -38,7 +38,7 @@ STYLE = {
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 GREY, BROWN, PURPLE, OLIVE = "#888888", "#8C5A2B", "#7B5EA7", "#8A8D1E"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, GREY)
-SPARE = ("#D81B60", "#1FA3A3", GREY)  # of learners and variants without a colour of their own
+SPARE = ("#D81B60", "#1FA3A3", GREY)  # for learners and variants without their own colour
 LEARNERS = {  # by learner and, if it has one, planner
     ("ucb-bqrl", "target"): BLUE, ("ucb-bqrl", "greedy"): SKY, ("psrl", None): PURPLE, ("ucbvi", None): RED,
     ("thompson", None): GREEN, ("q-learning", None): PINK, ("sarsa", None): ORANGE, ("ppo", None): BROWN,
@@ -46,7 +46,7 @@ LEARNERS = {  # by learner and, if it has one, planner
 }  # fmt: skip
 
 
-def extra(module: str, needed: str = "charts need Altair and vl-convert") -> ModuleType:
+def import_extra(module: str, needed: str = "charts need Altair and vl-convert") -> ModuleType:
     """A module of the extra "plots"; ImportError with the remedy if it is not installed."""
     try:
         return import_module(module)
@@ -54,20 +54,20 @@ def extra(module: str, needed: str = "charts need Altair and vl-convert") -> Mod
         raise ImportError(f'{needed}; run: pip install "bqrl[plots]"') from None
 
 
-altair = partial(extra, "altair")
+altair = partial(import_extra, "altair")
 
 
 def image(chart: Any, kind: str) -> bytes:
     """A chart, or its specification, as the bytes of a "png", "svg" or "pdf" file."""
     spec = dict(chart if isinstance(chart, Mapping) else chart.to_dict())
-    made = getattr(extra("vl_convert"), f"vegalite_to_{kind}")(spec, **({"scale": 2.0} if kind == "png" else {}))
+    made = getattr(import_extra("vl_convert"), f"vegalite_to_{kind}")(spec, **({"scale": 2.0} if kind == "png" else {}))
     return made.encode() if isinstance(made, str) else bytes(made)
 
 
 def with_charts(
     result: Result, charts: Callable[[], Mapping[str, Any]], folder: str = "", images: bool = True
 ) -> Result:
-    """The result with charts and, with `images`, a PNG and a PDF file of each; without Altair it says what is left out."""
+    """The result with charts and, with `images`, a PNG and a PDF file of each; without Altair, `left_out` says so."""
     try:
         specs = {name: chart.to_dict() for name, chart in charts().items()}
         kinds = ("png", "pdf") if images else ()
@@ -78,10 +78,10 @@ def with_charts(
 
 
 def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
-    """The colour of every contender, by label; give all learners of an experiment at once and use it in all of its charts.
+    """Colour of each contender by label. Call this once with all learners of an experiment, for all of its charts.
 
-    A learner with its planner has one colour everywhere. Further variants and other learners have colours that belong to
-    no learner, until these are used up.
+    A learner with its planner has the same colour in all experiments. Further variants and other learners get colours that
+    belong to no learner, as long as there are any.
     """
     found: dict[str, str | None] = {}
     for one in contenders:
@@ -94,7 +94,7 @@ def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
 
 
 def chart_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
-    """A chart without marks of embedded data: texts, and numbers of six digits; the level `tau` is exact."""
+    """Chart with embedded data and without marks. Numbers have six digits; only the level `tau` is exact."""
     alt, text = altair(), io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -106,67 +106,67 @@ def chart_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
     return alt.Chart(alt.InlineData(values=text.getvalue(), format=alt.CsvDataFormat(type="csv", parse=parse)))
 
 
-def tips(*columns: str | Sequence[str]) -> list[Any]:
-    """Tooltips of columns, each alone or with its title and, if it has one, its format."""
+def tooltips(*columns: str | Sequence[str]) -> list[Any]:
+    """Tooltips of columns, each given as a name, as (name, title) or as (name, title, format)."""
     given = ([column] if isinstance(column, str) else column for column in columns)
     return [altair().Tooltip(**dict(zip(("shorthand", "title", "format"), one, strict=False))) for one in given]
 
 
 class Selector(NamedTuple):
-    """A drop-down list of a chart; rows of its data hold the index of the option in the column `name`."""
+    """A drop-down list of a chart. The data column `name` holds the index of the option of each row."""
 
     name: str
     title: str
     options: Sequence[str]
-    values: Sequence[Any] = ()  # what the options stand for, as arguments of the title
+    values: Sequence[Any] = ()  # of the options, passed to the title function
 
 
-def chosen(selectors: Sequence[Selector]) -> str:
-    """The expression that keeps the rows of the selected view."""
+def view_filter(selectors: Sequence[Selector]) -> str:
+    """Vega expression that keeps the rows of the selected options."""
     return " && ".join(f"datum.{one.name} == {one.name}" for one in selectors) or "true"
 
 
-def folded(text: Any, width: int = 74) -> Any:
-    """Texts, in nested lists or alone, as lines of at most `width` characters."""
+def fold_text(text: Any, width: int = 74) -> Any:
+    """A text, or nested lists of texts, wrapped into lines of at most `width` characters."""
     if not isinstance(text, str):
-        return [folded(part, width) for part in text]
+        return [fold_text(part, width) for part in text]
     return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def with_title(chart: Any, title: Any, note: str, height: int | None = None, selectors: Sequence[Selector] = ()) -> Any:
-    """The finished chart in our style, with a title that says what to see and a line below it.
+    """The finished chart in the style of the library, with a title and the subtitle `note`.
 
-    With selectors, `title` is a function of their values or a list nested in their order.
+    With selectors, `title` is a function of their values, or nested lists with one level per selector.
     """
     alt = altair()
     if callable(title):
         titles = [title(*values) for values in product(*(one.values for one in selectors))]
         title = np.array(titles, dtype=object).reshape([len(one.values) for one in selectors]).tolist()
-    text = folded(title)
+    text = fold_text(title)
     for one in selectors:
         labels = {"options": list(range(len(one.options))), "labels": list(one.options), "name": f"{one.title}: "}
         bind = {"bind": alt.binding_select(**labels)}
-        if len(one.options) == 1:  # the line below the title says it
+        if len(one.options) == 1:  # the subtitle names the only option
             bind, note = {}, f"{one.title.capitalize()}: {one.options[0]}. {note}"
         chart = chart.add_params(alt.param(name=one.name, value=0, **bind))
-    if selectors:  # the page breaks the lines of the titles in `usermeta`
+    if selectors:  # the page wraps the titles in `usermeta` itself
         names = [one.name for one in selectors]
         chart = chart.properties(usermeta={"selectors": names, "titles": title})
         text = alt.ExprRef(json.dumps(text) + "".join(f"[{name}]" for name in names))
     size = {} if height is None else {"height": height}
-    return chart.properties(title=alt.TitleParams(text, subtitle=folded(note)), config=STYLE, **size)
+    return chart.properties(title=alt.TitleParams(text, subtitle=fold_text(note)), config=STYLE, **size)
 
 
-def joined(how: str, *parts: Any) -> Any:
+def join_charts(how: str, *parts: Any) -> Any:
     """Charts beside each other ("hconcat") or below each other ("vconcat")."""
     alt = altair()
-    for part in parts:  # a part of a concatenation has neither
+    for part in parts:  # a part of a concatenation must have neither
         part.config = part.usermeta = alt.Undefined
     return getattr(alt, how)(*parts).resolve_scale(color="independent").properties(config=STYLE)
 
 
-def thinned(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
-    """Indices of at most `size` vertices of a line: its ends and pairs of neighbours, as at a jump, evenly along both axes."""
+def thin_line(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
+    """Indices of at most `size` vertices of a line: its ends, and pairs of neighbours spread evenly along both axes."""
     if x.size <= size:
         return np.arange(x.size)
     along = np.abs(np.diff(x)) / max(float(np.ptp(x)), 1e-300) + np.abs(np.diff(y)) / max(float(np.ptp(y)), 1e-300)
@@ -176,7 +176,7 @@ def thinned(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
 
 
 class Curve(NamedTuple):
-    """A line with its band, if it has one; `view` holds the options of the selectors under which it is shown."""
+    """A line with an optional band; `view` holds the options of the selectors for which it is shown."""
 
     label: str
     x: FloatArray
@@ -187,8 +187,8 @@ class Curve(NamedTuple):
 
 
 def mean_curve(label: str, values: FloatArray, points: int, view: tuple[int, ...] = (), measure: str = "") -> Curve:
-    """The mean over seeds of values (seeds, episodes) of a measure and its band, at `points` episodes."""
-    drawn = evenly(values.shape[1], points)
+    """Mean over seeds of the values (seeds, episodes) of a measure, with its band, at `points` episodes."""
+    drawn = spread_indices(values.shape[1], points)
     values = values[:, drawn]
     mean = values[0] + (values - values[0]).mean(axis=0)  # equal runs give exactly their value
     low, high = mean_band(values, measure) if len(values) > 1 else (None, None)
@@ -196,20 +196,20 @@ def mean_curve(label: str, values: FloatArray, points: int, view: tuple[int, ...
 
 
 def averaged_curve(label: str, values: FloatArray) -> Curve:
-    """The same of values averaged over MAX_BLOCKS blocks of episodes, each at its last episode."""
-    ends = evenly(values.shape[1] + 1, MAX_BLOCKS + 1)[1:]
+    """The same for averages over MAX_BLOCKS blocks of episodes, each drawn at its last episode."""
+    ends = spread_indices(values.shape[1] + 1, MAX_BLOCKS + 1)[1:]
     total = np.cumsum(values, axis=1)[:, ends - 1]
     blocks = np.diff(total, axis=1, prepend=0.0) / np.diff(ends, prepend=0)
     return mean_curve(label, blocks, MAX_BLOCKS)._replace(x=ends.astype(np.float64))
 
 
-def thinning(T: int, points: int) -> str:
-    """What the subtitle says of curves over T episodes that are drawn through fewer points."""
+def thinning_note(T: int, points: int) -> str:
+    """Sentence for the subtitle of curves over T episodes that are drawn with fewer points."""
     return f"The curves cover all {T} episodes with {points} points." if T > points else ""
 
 
 class Lines(NamedTuple):
-    """Layers of a line chart with their channels, for further layers, and what the subtitle says of thinned lines."""
+    """Layers of a line chart, the channels for further layers, and a note for the subtitle if lines are thinned."""
 
     layers: list[Any]
     x: Any
@@ -219,12 +219,12 @@ class Lines(NamedTuple):
 
     def chart(self, title: Any, note: str, *more: Any) -> Any:
         """The finished chart with `more` layers above the lines; `title` as in `with_title`."""
-        said = " ".join(filter(None, (note, self.note)))
-        return with_title(altair().layer(*self.layers, *more), title, said, selectors=self.selectors)
+        subtitle = " ".join(filter(None, (note, self.note)))
+        return with_title(altair().layer(*self.layers, *more), title, subtitle, selectors=self.selectors)
 
 
-def coloured(field: str, colours: Mapping[str, str], **legend: Any) -> Any:
-    """The channel that gives every text of a field its colour, with a legend of several."""
+def colour_channel(field: str, colours: Mapping[str, str], **legend: Any) -> Any:
+    """Channel that colours by field value, with a legend if there are several values."""
     scale = {"domain": list(colours), "range": list(colours.values())}
     return altair().Color(field, title=None, scale=scale, legend=legend if len(colours) > 1 else None)
 
@@ -232,12 +232,12 @@ def coloured(field: str, colours: Mapping[str, str], **legend: Any) -> Any:
 def by_label(
     labels: Sequence[str], colours: Mapping[str, str] | None = None, symbol: str = "stroke"
 ) -> tuple[str, Any]:
-    """The expression that turns the column `k` into a label, and the colour of each label."""
+    """Vega expression that turns the column `k` into a label, and the colour channel of the labels."""
     size = 300 if symbol == "stroke" else 100  # long enough to show dashes
     legend = {"symbolOpacity": 1, "symbolType": symbol, "symbolSize": size, "symbolStrokeWidth": 3}
     colours = colours or dict(zip(labels, cycle(PALETTE), strict=False))
     named = {label: colours[label] for label in labels}
-    return f"{json.dumps(list(labels))}[datum.k]", coloured("line:N", named, **legend)
+    return f"{json.dumps(list(labels))}[datum.k]", colour_channel("line:N", named, **legend)
 
 
 def lines(
@@ -259,22 +259,22 @@ def lines(
     for curve in curves:
         low, high = (curve.y if end is None else end for end in (curve.low, curve.high))
         columns = np.array([curve.x, curve.y, low, high])
-        if step:  # a line of steps needs its ends and where it changes
+        if step:  # a step line needs only its ends and the points where it changes
             corner = np.r_[True, (columns[1:, 1:] != columns[1:, :-1]).any(axis=0)]
             corner[-1] = True
             columns = columns[:, corner]
-        at = thinned(columns[0], columns[1])
+        at = thin_line(columns[0], columns[1])
         rows += [[*curve.view, labels.index(curve.label), *row] for row in columns[:, at].T.tolist()]
         longest, drawn = max((longest, drawn), (columns.shape[1], at.size))
     label, colour = by_label(labels, colours)
     base = chart_of([*(one.name for one in selectors), "k", "x", "y", "low", "high"], rows)
-    base = base.transform_filter(chosen(selectors)).transform_calculate(line=label)
+    base = base.transform_filter(view_filter(selectors)).transform_calculate(line=label)
     x = alt.X("x:Q", title=x_title, scale={"nice": False, **scales.get("x", {})})
     upright = dict(scales.get("y", {}))
     upright |= {} if upright.get("type") == "log" else {"zero": False}
     y, low_end = (alt.Y(field, title=y_title, scale=upright) for field in ("y:Q", "low:Q"))
     shape = {"clip": True, "interpolate": "step-after" if step else "linear"}
-    shown = tips(("line:N", " "), ("x:Q", x_title, ".6~g"), ("y:Q", y_title, ".6~g"))
+    shown = tooltips(("line:N", " "), ("x:Q", x_title, ".6~g"), ("y:Q", y_title, ".6~g"))
     line = base.mark_line(strokeWidth=2, point=points or longest == 1, **shape)
     line = line.encode(x=x, y=y, color=colour, tooltip=shown)
     if dashed and len(labels) > 1:
@@ -291,11 +291,11 @@ def curves_chart(
     curves: Sequence[Curve], *, title: str, y_title: str, band: str = "", note: str = "",
     references: Sequence[tuple[str, float]] = (), colours: Mapping[str, str] | None = None, step: bool = False,
 ) -> Any:  # fmt: skip
-    """Curves over episodes; `band` says what their bands are, `references` are dashed lines with a name and a value."""
+    """Curves over episodes; `band` describes their bands, `references` are names and values of dashed lines."""
     alt, drawn, layers = altair(), lines(curves, "episode", y_title, colours=colours, step=step), []
     if references:
         names = {value: ", ".join(name for name, x in references if x == value) for _, value in references}
-        rows = [[value, f"{name}: {number(value, 5)}"] for value, name in names.items()]
+        rows = [[value, f"{name}: {format_number(value, 5)}"] for value, name in names.items()]
         marks = chart_of(["y", "name"], rows).encode(y=drawn.y)
         text = marks.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold")
         layers = [marks.mark_rule(strokeDash=[5, 3], color=GREY), text.encode(x=alt.value("width"), text="name:N")]

@@ -8,17 +8,18 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
+from bqrl.display import format_number, percent
 from bqrl.logs.estimate import Estimate
 from bqrl.planners.plan import Plan, objective_name
 from bqrl.results import charts
-from bqrl.results.charts import altair, chart_of, coloured, joined, tips, with_charts, with_title
+from bqrl.results.charts import altair, chart_of, colour_channel, join_charts, tooltips, with_charts, with_title
 from bqrl.results.plans import policy_files
-from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
-from bqrl.results.words import PLAIN, Words, number, percent
-from bqrl.study.scores import evenly
+from bqrl.results.result import Result, ResultTable, asked_for, chart_files, saved_bytes, versions
+from bqrl.results.words import PLAIN, Words
+from bqrl.study.scores import spread_indices
 
 MAX_ROWS = 1000  # points of the chart of rows
-FILES = (  # that a folder may hold
+FILES = (  # files that a folder may hold
     "policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv", "policy.npz", "estimate.npz",
     *chart_files(["promise", "coverage"]),
 )  # fmt: skip
@@ -29,7 +30,7 @@ LIMITING, OTHER = "limits the promise", "other rows"
 
 
 def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dict[str, Any]:
-    """An estimate and its promise as JSON values: what `bqrl fit --json` prints."""
+    """An estimate and its promise as JSON values, as printed by `bqrl fit --json`."""
     levels = tau, beta = promise.tau, promise.beta
     none: dict[str, Any] = {"lower": None, "upper": None}
     logged: dict[str, Any] = {"value": None, **none, "meaning": CUT}
@@ -66,10 +67,10 @@ def fit_result(
     content, files, left_out = fit_document(estimate, promise, words), dict[str, bytes](), list[str]()
     tables = _tables(content, promise, estimate, words)
     if draw:
-        files["estimate.npz"] = saved(estimate)
+        files["estimate.npz"] = saved_bytes(estimate)
         caption = f"robust plan, {promise.objective}, with the frequencies of the log as probabilities: "
         left_out = policy_files(promise.policy, estimate.mdp, words, "policy", caption, tables, files)
-    if "policy" in tables:  # without the states that the log does not show
+    if "policy" in tables:  # leave out the states that the log does not show
         added = {estimate.mdp.state_label(s) for s in estimate.added}
         rows = [row for row in tables["policy"].rows if row["state"] not in added]
         tables["policy"] = replace(tables["policy"], rows=rows)
@@ -106,19 +107,19 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
     name, ends = gain["declaration"], [gain["value"], gain["without"]]
     if gain["without"] is None:
         return f"Without the declaration {name} this log cannot be fitted: {gain['note']}."
-    value, without = ("none" if x == -math.inf else words.amount(number(x, direction=-1)) for x in ends)
+    value, without = ("none" if x == -math.inf else words.amount(format_number(x, direction=-1)) for x in ends)
     why = f": {gain['note']}" if gain["note"] else ""
     return f"The promise is {value} with the declaration {name} and {without} without it{why}."
 
 
-def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, Table]:
+def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, ResultTable]:
     """The tables of the folder by name."""
     quantile, stage = {"value": words.titled(promise.objective)}, {"stage": words.stage}
     ends = {"lower": words.titled("lower"), "upper": words.titled("upper")}
-    target = words.amount(number(content["limits"][0]["target"])) if content["limits"] else ""
+    target = words.amount(format_number(content["limits"][0]["target"])) if content["limits"] else ""
     below = f"adds most to the probability of a return below {target}"
     adding = f"{below}, the lowest that is not promised"
-    if promise.beta:  # costs are those of a target, which a mean over returns does not have
+    if promise.beta:  # costs refer to a target, which a buffered quantile does not have
         of = objective_name(promise.tau, 0.0)
         adding = f"{below}, the lowest that is not promised for the {of}, a bound on the {promise.objective}"
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
@@ -127,17 +128,17 @@ def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words
     policies = "The logging policy, the plug-in plan and the robust plan."
     policies += "" if promise.beta else f" Lower and upper: {_interval(estimate)}."
     found = {
-        "policies": Table(content["policies"], titles=quantile | ends, caption=policies),
-        "gains": Table(content["gains"], titles=gained, caption="What each declaration adds to the promise."),
-        "limits": Table(limits, titles=costs, caption=f"The rows whose uncertainty {adding}."),
-        "projection": Table(content["projection"], titles=quantile, caption="A projection for more data, not a promise."),
-        "rows": Table(estimate.rows(), titles=radii, caption="Visits and radii of the rows that the log shows."),
+        "policies": ResultTable(content["policies"], titles=quantile | ends, caption=policies),
+        "gains": ResultTable(content["gains"], titles=gained, caption="What each declaration adds to the promise."),
+        "limits": ResultTable(limits, titles=costs, caption=f"The rows whose uncertainty {adding}."),
+        "projection": ResultTable(content["projection"], titles=quantile, caption="A projection for more data, not a promise."),
+        "rows": ResultTable(estimate.rows(), titles=radii, caption="Visits and radii of the rows that the log shows."),
     }  # fmt: skip
     return {name: table for name, table in found.items() if name != "gains" or content["gains"]}
 
 
 def _interval(estimate: Estimate) -> str:
-    """What the interval of the logging policy is."""
+    """Description of the interval of the logging policy."""
     method = "from order statistics of independent episodes"
     return f"{percent(estimate.confidence)} confidence interval of the logging policy's quantile, {method}"
 
@@ -148,11 +149,13 @@ def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
     if tau is None:
         return coverage_chart(estimate, [], words)
     promise = estimate.solve(tau)
-    return joined("vconcat", *fit_charts(fit_document(estimate, promise, words), estimate, promise, words).values())
+    return join_charts(
+        "vconcat", *fit_charts(fit_document(estimate, promise, words), estimate, promise, words).values()
+    )
 
 
 def fit_charts(content: Mapping[str, Any], estimate: Estimate, promise: Plan, words: Words) -> dict[str, Any]:
-    """The charts of a fit by name; `content` is what `fit_document` gives."""
+    """The charts of a fit by name; `content` comes from `fit_document`."""
     first = promise_chart(content, words.axis(f"{promise.objective} of the return"), _interval(estimate))
     return {"promise": first, "coverage": coverage_chart(estimate, content["limits"], words)}
 
@@ -164,19 +167,21 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
     for row in [*content["policies"], *later]:
         value, ends = row["value"], (row["lower"], row["upper"])
         if value is not None and math.isfinite(value):
-            both = "none" if row["lower"] is None else " to ".join(map(number, ends))
-            texts = [row["policy"], row["meaning"], both, number(value, 5, -1)]
+            both = "none" if row["lower"] is None else " to ".join(map(format_number, ends))
+            texts = [row["policy"], row["meaning"], both, format_number(value, 5, -1)]
             rows.append([*texts, value, *(value if x is None else x for x in ends)])
     drawn = [x for row in rows for x in row[4:] if math.isfinite(x)] or [0.0]
     low, high = min(drawn), max(drawn)
-    far = high - low + 1.0  # an infinite end is drawn as the end of the axis
+    far = high - low + 1.0  # an infinite end is drawn at the end of the axis
     rows = [[*row[:5], max(row[5], low - far), min(row[6], high + far)] for row in rows]
     columns = ("policy", "meaning", "interval", "text", "value", "low", "high")
     base = chart_of(columns, rows).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
     scale = {"domain": [low, high], "clamp": True, "nice": False, "zero": False, "padding": 12}
     x = alt.X("value:Q", title=title, scale=scale)
-    colour = coloured("meaning:N", {kind: COLOURS[kind] for kind in COLOURS if any(row[1] == kind for row in rows)})
-    shown = tips("policy:N", ("value:Q", "value", ".6~g"), "interval:N", "meaning:N")
+    colour = colour_channel(
+        "meaning:N", {kind: COLOURS[kind] for kind in COLOURS if any(row[1] == kind for row in rows)}
+    )
+    shown = tooltips("policy:N", ("value:Q", "value", ".6~g"), "interval:N", "meaning:N")
     chart = alt.layer(
         base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
         base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=shown),
@@ -201,13 +206,13 @@ def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]], word
     if len(rows) > MAX_ROWS:  # those that limit the promise stay
         said += f" {MAX_ROWS} of {len(rows)} rows."
         others = sum(row[-1] == OTHER for row in rows)
-        rows = [rows[i] for i in evenly(others, MAX_ROWS - len(rows) + others)] + rows[others:]
+        rows = [rows[i] for i in spread_indices(others, MAX_ROWS - len(rows) + others)] + rows[others:]
     stage = [] if estimate.mdp.stationary else [("stage:N", words.stage)]
     points = chart_of(("stage", "state", "action", "visits", "radius", "kind"), rows)
     chart = points.mark_point(filled=True, size=45, opacity=0.7).encode(
         x=alt.X("visits:Q", title="visits of the row", scale={"type": "log", "nice": False, "padding": 10}),
-        y=alt.Y("radius:Q", title="l1 radius of its ball"),
-        color=coloured("kind:N", {OTHER: charts.GREY, LIMITING: charts.RED}),
-        tooltip=tips(*stage, "state:N", "action:N", "visits:Q", ("radius:Q", "radius", ".3~g")),
+        y=alt.Y("radius:Q", title="l1 radius of the row"),
+        color=colour_channel("kind:N", {OTHER: charts.GREY, LIMITING: charts.RED}),
+        tooltip=tooltips(*stage, "state:N", "action:N", "visits:Q", ("radius:Q", "radius", ".3~g")),
     )
     return with_title(chart, "How well each row is known", said)

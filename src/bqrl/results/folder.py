@@ -1,4 +1,4 @@
-"""A folder of files that is whole or says that it is interrupted, and in which files of others are never touched.
+"""A result folder that is either complete or marked as interrupted; files of other programs are never touched.
 
 `manifest.json` lists the SHA-256 digest of every file. Writing has four steps under one lock:
 
@@ -7,11 +7,11 @@
 3. files of the old content that the new one does not have are removed;
 4. the manifest is replaced by one that says "complete" and lists the new files.
 
-A process that is killed before step 1 leaves the old content, one that is killed after step 4 leaves the new one, and in
-between the folder says that it is interrupted and the same command completes it. If files are only added, step 1 says
-"complete", and the digest "" stands for an added file that is not there yet. A file is ours only if the manifest lists its
-name and its digest. All other files stay untouched; if one of them has the name of a file that may be written,
-`check` refuses before any work begins.
+If the process is killed before step 1, the folder holds the old content; after step 4, it holds the new content. In between
+it is marked as interrupted, and the same command completes it. If files are only added, step 1 says "complete", and the
+digest "" stands for an added file that does not exist yet. A file was written by bqrl if the manifest lists its name and its
+digest. All other files stay untouched; if one of them has the name of a file that may be written, `check` raises an error
+before any work begins.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ from bqrl.study.store import LOCK, RUNS
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "bqrl result", 1
-LOCK_SECONDS = 30.0  # writing takes less
-NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}")  # may lie in subfolders
+LOCK_SECONDS = 30.0  # longer than writing takes
+NAME = re.compile(
+    r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}"
+)  # in at most three subfolders
 COMPLETE, INTERRUPTED = "complete", "interrupted"
 
 
 class Folder:
-    """A folder and what its manifest says now."""
+    """A folder with the status and the digests in its manifest."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.status = ""  # COMPLETE, INTERRUPTED, or "" where there is no manifest of ours
+        self.status = ""  # COMPLETE, INTERRUPTED, or "" without a manifest of bqrl
         self.digests: dict[str, list[str]] = {}
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             found = json.loads((self.path / MANIFEST).read_bytes())
@@ -54,7 +56,7 @@ class Folder:
                 self.status = found["status"]
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise OSError if files of these names, or patterns such as "*.png", could not be written. Writes nothing."""
+        """Raise OSError if files with these names, or patterns such as "*.png", cannot be written. Writes nothing."""
         self.check_writable()
         if os.path.lexists(self.path / MANIFEST) and not self.status:
             _refuse(self.path / MANIFEST, "was not written by bqrl")
@@ -69,22 +71,22 @@ class Folder:
                     _refuse(place, "was changed after bqrl wrote it" if changed else "was not written by bqrl")
 
     def check_writable(self) -> None:
-        """Raise OSError if the folder cannot be made or written to."""
+        """Raise OSError if the folder cannot be created or written to."""
         nearest = next(filter(os.path.lexists, (self.path, *self.path.parents)), Path())
-        fault = "a name must not hold a zero byte; choose another folder" if "\0" in str(self.path) else ""
+        fault = "a name must not contain a zero byte; choose another folder" if "\0" in str(self.path) else ""
         if not os.path.isdir(nearest):
             fault = f"{nearest} is a file; name a folder"
         try:
             TemporaryFile(dir=nearest).close()
         except OSError as error:
-            fault = fault or f"no file can be made in {nearest} ({error.strerror}); choose another folder"
+            fault = fault or f"no file can be created in {nearest} ({error.strerror}); choose another folder"
         if fault:
             raise OSError(f"cannot write to the folder {self.path}: {fault}")
 
     def replace(
         self, contents: Mapping[str, bytes], *, keep: bool = False, check: Callable[[], None] = lambda: None
     ) -> None:
-        """Put these files in place of those that the manifest lists, if `check` allows; with `keep` those of other names stay."""
+        """Replace the files in the manifest by these, unless `check` raises; with `keep`, files with other names stay."""
         self.check_writable()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -94,7 +96,7 @@ class Folder:
                 check()
                 old, new = now.digests, {name: [_digest(content)] for name, content in contents.items()}
                 for name in (MANIFEST, *old, *new):
-                    for draft in drafts(self.path / name):  # what a killed process was writing
+                    for draft in drafts(self.path / name):  # left behind by a killed process
                         draft.unlink(missing_ok=True)
                 none = [""] if keep else []
                 both = {name: [*new.get(name, ()), *old.get(name, none)] for name in {**old, **new}}
@@ -115,14 +117,14 @@ class Folder:
             raise OSError(f"cannot write the result to {self.path}: {reason}") from None
 
     def read(self) -> dict[str, bytes]:
-        """The files by name; FileFormatError unless the folder is whole and each file is as it was written."""
+        """The files by name; FileFormatError unless the folder is complete and no file has changed."""
         path = self.path
         if not path.is_dir():
             raise FileNotFoundError(f"there is no folder {path}; name one that a command has written with --out")
         if not self.status and (path / LOCK).is_file() and (path / RUNS).is_dir():
             raise FileFormatError(f"{path}: not finished; run the command again", file=str(path))
         if not self.status:
-            fault = f"holds no result of bqrl (no {MANIFEST} of it); name a folder written with --out"
+            fault = f"holds no result of bqrl (no valid {MANIFEST}); name a folder written with --out"
             raise FileFormatError(f"{path} {fault}", file=str(path))
         if self.status != COMPLETE:
             raise FileFormatError(f"{path}: interrupted; run the command again", file=str(path))
@@ -142,7 +144,7 @@ class Folder:
         self._put(MANIFEST, (json.dumps(head, indent=2) + "\n").encode())
 
     def _holds(self, name: str) -> bool:
-        """Whether a file is as we wrote it."""
+        """Whether a file is unchanged since bqrl wrote it."""
         place, digests = self.path / name, self.digests.get(name, ())
         return not place.is_symlink() and place.is_file() and _digest(place.read_bytes()) in digests
 

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.display import runs as runs_of
 from bqrl.laws.atoms import size_of
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.shares import uniform
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
-from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning, with_charts
+from bqrl.policies.shares import uniform
+from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning_note, with_charts
 from bqrl.results.plans import LEVEL_FILES, in_one_line, policy_files
-from bqrl.results.result import Result, Table, asked_for, chart_files, saved, versions
+from bqrl.results.result import Result, ResultTable, asked_for, chart_files, saved_bytes, versions
 from bqrl.results.views import experiment_view
-from bqrl.results.words import Words, learned, order_of
-from bqrl.results.words import runs as runs_of
+from bqrl.results.words import Words, learning_sentences, order_of
 from bqrl.study.scores import Experiment, late_return
 from bqrl.study.tables import level_name
 
@@ -36,24 +36,24 @@ NAMES = {
 Row = dict[str, Any]
 MAX_ROWS = 2000  # episodes per learner in the table of curves
 MAX_STEM = 80  # characters of a learner in a file name
-FILES = (  # that a folder may hold, and by run
+FILES = (  # files that a folder may hold; RUN_FILES are those of each run
     "learners.csv", "seeds.csv", "curves.csv", "beats.csv", *chart_files(["promises", "gaps", "returns"]),
 )  # fmt: skip
 RUN_FILES = ("record_{}.npz", "episodes_{}.jsonl")
-RETURNS = {"return": "mean return", "last_return": "mean return, last tenth"}  # columns where no law is known
+RETURNS = {"return": "mean return", "last_return": "mean return, last tenth"}  # columns if the kernel is unknown
 SCORES = {"quantile": "quantile", "gap": "cumulative gap", "regret": "cumulative regret", "mean": "mean"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Learned:
-    """Runs of learners, and what they were asked for."""
+    """Runs of learners with their problem and settings."""
 
     experiment: Experiment
     words: Words
     model: Mapping[str, Any]  # sizes of the problem
     settings: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
-    alone: bool = False  # one learner, of which the policy is shown
+    alone: bool = False  # one learner, whose policy is shown
 
 
 def label_of(learner: str, params: Mapping[str, Any]) -> str:
@@ -67,17 +67,17 @@ def label_of(learner: str, params: Mapping[str, Any]) -> str:
 
 
 def in_text(value: Any) -> str:
-    """The value of a parameter as the command line writes it."""
+    """The value of a parameter, written as on the command line."""
     return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
 def file_stem(learner: str, params: Mapping[str, Any], seed: int, *, alone: bool) -> str:
-    """Name of the files of one run; the learner is part of it unless it is the only one."""
+    """Stem of the file names of one run; it names the learner unless there is only one."""
     if alone:
         return f"seed{seed}"
     parts = [learner, *(f"{key}-{in_text(value)}" for key, value in params.items())]
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", "_".join(parts))
-    if len(name) > MAX_STEM:  # names that differ further on must stay apart
+    if len(name) > MAX_STEM:  # long names that differ at the end must remain different
         name = f"{name[: MAX_STEM - 9]}-{sha256(name.encode()).hexdigest()[:8]}"
     return f"{name}_seed{seed}"
 
@@ -89,7 +89,7 @@ def learning_files(tau: float, stems: Iterable[str]) -> list[str]:
 
 
 def learning_document(found: Learned) -> dict[str, Any]:
-    """The runs without their curves, as JSON values: what `--json` prints."""
+    """The runs without their curves, as JSON values; printed by `--json`."""
     experiment, tau, T = found.experiment, found.experiment.tau, found.experiment.episodes
     first, best, random, learners = experiment.records[experiment.learners[0].label][0], None, None, []
     if first.mdp is not None and first.optimum is not None:
@@ -123,7 +123,7 @@ def learning_document(found: Learned) -> dict[str, Any]:
         "seconds": found.seconds,
         "versions": versions(),
     }
-    return document | {"meaning": learned(document, order_of(experiment, words=found.words), found.words)}
+    return document | {"meaning": learning_sentences(document, order_of(experiment, words=found.words), found.words)}
 
 
 def _run(record: Record, tau: float) -> dict[str, Any]:
@@ -144,9 +144,9 @@ def _run(record: Record, tau: float) -> dict[str, Any]:
 
 
 def optimal_after(gaps: FloatArray, size: float) -> int | None:
-    """Number of episodes after which the policy is optimal to the end; None if it never is.
+    """Number of episodes after which the policy stays optimal; None if the final policy is not optimal.
 
-    `gaps` are those of the episodes and, last, that of the final policy; `size` is that of the returns.
+    `gaps` holds the gaps of the episodes and then that of the final policy; `size` is the size of the returns.
 
     >>> optimal_after(np.array([1.0, 0.0, 0.5, 0.0, 0.0]), 1.0), optimal_after(np.array([0.0, 0.1]), 1.0)
     (3, None)
@@ -157,12 +157,12 @@ def optimal_after(gaps: FloatArray, size: float) -> int | None:
 
 
 def _best_name(document: Mapping[str, Any]) -> str:
-    """What the best promise is called beside those of learners."""
+    """Name of the best promise in tables and charts."""
     return "best possible, at least" if document["best"]["error"] else "best possible"
 
 
-def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Table]:
-    """The learners, the best first, beside the best policies and random play; and every run of theirs."""
+def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, ResultTable]:
+    """Tables of the learners (the best first, then the best policies and random play) and of all runs."""
     best, amounts = document["best"], RETURNS if document["best"] is None else SCORES
     titles = {key: found.words.titled(title) for key, title in amounts.items()}
     titles |= {} if best is None else {"settled": "optimal after (episodes)"}
@@ -184,22 +184,22 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Tab
     seeds = len(found.experiment.seeds)
     caption = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
     return {
-        "learners": Table(rows, titles=titles, caption=caption),
-        "seeds": Table(runs, titles=titles, caption="One row per run."),
+        "learners": ResultTable(rows, titles=titles, caption=caption),
+        "seeds": ResultTable(runs, titles=titles, caption="One row per run."),
     }
 
 
 def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[str, bytes]) -> Result:
-    """The result of runs with records and further `files` attached."""
+    """The result of runs, with their records and further `files` attached."""
     experiment, words = found.experiment, found.words
     tables, attached, left_out = learner_tables(found, document), dict(files), list[str]()
     for one in experiment.learners:
         for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
             stem = file_stem(str(one.learner), one.params, seed, alone=found.alone)
-            attached[f"record_{stem}.npz"] = saved(record)
+            attached[f"record_{stem}.npz"] = saved_bytes(record)
     if document["beats"]:
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
-        tables["beats"] = Table(document["beats"], titles={"other": "other learner"}, caption=said)
+        tables["beats"] = ResultTable(document["beats"], titles={"other": "other learner"}, caption=said)
     if document["best"] is not None:
         names, ends = ("gap", "regret"), ("mean", "low", "high")
         rows = [
@@ -208,8 +208,8 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
             for both in zip(*(experiment.curves(name, MAX_ROWS) for name in names), strict=True)
         ]
         titles = {f"{name}_{key}": words.titled(f"cumulative {name}, {key}") for name in names for key in ends}
-        said = f"Low and high: {experiment.band}. {thinning(experiment.episodes, MAX_ROWS)}"
-        tables["curves"] = Table(rows, titles=titles, caption=said.strip())
+        said = f"Low and high: {experiment.band}. {thinning_note(experiment.episodes, MAX_ROWS)}"
+        tables["curves"] = ResultTable(rows, titles=titles, caption=said.strip())
     if found.alone and document["best"] is not None:
         runs = document["learners"][0]["runs"]
         best = max(runs, key=lambda run: (run["quantile"], run["mean"], -run["gap"]))
@@ -232,7 +232,7 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
 
 
 def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, Any]:
-    """The charts of runs by name: promises and gaps, or returns where no law is known."""
+    """The charts of runs by name: promises and gaps, or returns if the kernel is unknown."""
     experiment, words, best = found.experiment, found.words, document["best"]
     y_title, title, references = "mean return", "Realised returns", list[tuple[str, float]]()
     if best is not None:

@@ -1,6 +1,6 @@
-r"""The page of a result: one HTML file for every kind, which opens offline and makes no request.
+r"""The page of a result: one HTML file that opens offline and makes no requests; all kinds of results share the template.
 
-Names from files are text: HTML is escaped by the template, and "<" inside JSON is written as \u003c, so that no name can
+Names from files are shown as text: the template escapes HTML, and "<" inside JSON is written as \u003c, so that no name can
 end a script element.
 """
 
@@ -13,18 +13,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bqrl.results.charts import extra
-from bqrl.results.result import Result, Table, plain, to_csv
-from bqrl.results.words import cell, displayed
+from bqrl.results.charts import import_extra
+from bqrl.results.result import Result, ResultTable, to_csv, to_plain
+from bqrl.results.words import cell, display_table
 
 PAGE = "report.html"
-SHOWN_ROWS = 200  # of a table on the page; its CSV has all
-MAX_CSV = 1_000_000  # bytes of a table that is embedded for download
+SHOWN_ROWS = 200  # rows of a table on the page; its CSV file has all rows
+MAX_CSV = 1_000_000  # bytes; larger tables are not embedded for download
 
 
 def page(result: Result) -> str:
     """The page of a result as HTML: one file with code, data and style inside."""
-    jinja2 = extra("jinja2", "the page needs Jinja2")
+    jinja2 = import_extra("jinja2", "the page needs Jinja2")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string((Path(__file__).parent / "page.html.j2").read_text(encoding="utf-8"))
     choices = [choice for choice in result.choices if len(choice.values) > 1]
@@ -38,7 +38,7 @@ def page(result: Result) -> str:
         choices=choices,
         tables=tables,
         settings={key.replace("_", " "): cell(x) for key, x in result.settings.items() if x is not None},
-        data=json.dumps(plain(data), allow_nan=False).replace("<", "\\u003c"),
+        data=json.dumps(to_plain(data), allow_nan=False).replace("<", "\\u003c"),
         library=library() if result.charts else "",
     )
     return html
@@ -47,14 +47,14 @@ def page(result: Result) -> str:
 @lru_cache(maxsize=1)
 def library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script."""
-    bundle = extra("vl_convert").javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    bundle = import_extra("vl_convert").javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return str(bundle).replace("</script", "<\\/script")
 
 
-def _table(name: str, table: Table) -> dict[str, Any]:
+def _table(name: str, table: ResultTable) -> dict[str, Any]:
     csv, count = to_csv(table), len(table.rows)
     title = re.sub(r"_tau(\d+)p(\d+)$", r" at τ = \1.\2", name).replace("_", " ").capitalize()
-    titles, cells = displayed(Table(table.rows[:SHOWN_ROWS], titles=table.titles))
+    titles, cells = display_table(ResultTable(table.rows[:SHOWN_ROWS], titles=table.titles))
     return {
         "name": name,
         "title": f"{title}: the decisions to follow" if re.match("policy(_tau|$)", name) else title,
@@ -67,5 +67,5 @@ def _table(name: str, table: Table) -> dict[str, Any]:
 
 
 def is_text(column: Iterable[str]) -> bool:
-    """Whether a column holds words, which are aligned on the left, rather than numbers."""
+    """Whether a column holds words (aligned on the left) rather than numbers."""
     return any(cell[:1].isalpha() and cell not in ("yes", "no") for cell in column)

@@ -1,7 +1,7 @@
-"""Charts of plans: the guarantee curve, the law of the return, and the map of a policy, for pages and notebooks alike.
+"""Charts of plans: the guarantee curve, the law of the return, and the map of a policy, for pages and notebooks.
 
 A chart with a parameter called `tau` or `policy` follows the control of that name on the page. Laws are drawn with at most
-MAX_BARS bars, maps with MAX_STATES by MAX_STAGES cells; the subtitle says so.
+MAX_BARS bars, maps with at most MAX_STATES by MAX_STAGES cells; the subtitle says so.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bqrl.display import format_number
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.policy import TargetPolicy
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve, best_steps
+from bqrl.policies.target import TargetPolicy
 from bqrl.results import charts
-from bqrl.results.charts import Curve, altair, chart_of, coloured, lines, tips, with_title
-from bqrl.results.words import PLAIN, Words, number
-from bqrl.study.scores import evenly
+from bqrl.results.charts import Curve, altair, chart_of, colour_channel, lines, tooltips, with_title
+from bqrl.results.words import PLAIN, Words
+from bqrl.study.scores import spread_indices
 
 MAX_BARS, MAX_STATES, MAX_STAGES, MAX_LEGEND = 60, 30, 30, 30
-OUTSIDE = 0.005  # probability at either end of the returns that is shown in the last bar
+OUTSIDE = 0.005  # probability at each end of the returns that is collected in the outermost bar
 MOST_FREQUENT = (
     "most frequent action; where faint, the action also depends on what was earned so far or on a random draw"
 )
@@ -45,7 +46,7 @@ class Steps(NamedTuple):
         return self.values[np.maximum(np.searchsorted(self.levels, x, side="right") - 1, 0)]
 
     def curve(self, name: str, upper: Steps | None = None) -> Curve:
-        """The line of the function, with the band up to another one."""
+        """The line of the function, with a band up to the function `upper`."""
         grid = np.unique(np.r_[self.levels, [] if upper is None else upper.levels, 1.0])
         y = self.at(grid)
         return Curve(name, grid, y) if upper is None else Curve(name, grid, y, y, upper.at(grid))
@@ -54,7 +55,7 @@ class Steps(NamedTuple):
 def plan_charts(
     plans: Sequence[Plan], curve: GuaranteeCurve | None, neutral: Law | None = None, words: Words = PLAIN
 ) -> dict[str, Any]:
-    """The guarantee curve, if there is one, and the laws of the returns; `neutral` is that of the risk-neutral policy."""
+    """Charts by name: the guarantee curve, if given, and the laws of the returns; `neutral` is the risk-neutral law."""
     others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
     drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, others, words)}
     laws, rounded = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
@@ -64,7 +65,7 @@ def plan_charts(
 
 
 def _promises(plans: Sequence[Plan]) -> tuple[str, dict[float, float]]:
-    """What is marked by level: the promise or, of a buffered value in the model as given, the quantile of the policy."""
+    """What charts mark, and its value by level: the promise or, for buffered plans that are not robust, the quantile."""
     if any(plan.beta > 0.0 and plan.attitude != "robust" for plan in plans):
         return "the τ-quantile", {plan.tau: plan.law.quantile(plan.tau) for plan in plans}
     return "the promise", {plan.tau: plan.value for plan in plans}
@@ -73,18 +74,19 @@ def _promises(plans: Sequence[Plan]) -> tuple[str, dict[float, float]]:
 def curve_chart(
     curve: GuaranteeCurve, plans: Sequence[Plan] = (), others: Mapping[str, Steps] | None = None, words: Words = PLAIN
 ) -> Any:
-    """The best guaranteed return at every level, shaded where rounding leaves something open, and dashed curves by name.
+    """Chart of the best guaranteed return by level, with the bracket of rounded returns shaded and `others` dashed.
 
-    Of the promises of the plans the one at the parameter `tau` is shown, and with a ball of kernels what holds over it.
+    The promise of the plan at the parameter `tau` is marked. For plans over a ball of kernels, a further dashed curve shows the
+    values that hold over the ball.
     """
     alt, others, (what, promises) = altair(), dict(others or {}), _promises(plans)
     name, where = "best policy" if curve.exact else "proven value", "for each level"
     if plans and plans[0].attitude != "nominal":
         where, first = "in the model as given", plans[0]
         if isinstance(first.policy, TargetPolicy) and "shortfall" in first.details:
-            kernel = "under every kernel" if first.attitude == "robust" else "with the best kernel"
+            kernel = "with any probabilities" if first.attitude == "robust" else "with the best probabilities"
             over = best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
-            others = {f"{kernel} in the ball": Steps(*over), **others}
+            others = {f"{kernel} within the radius": Steps(*over), **others}
     best, upper = Steps(*curve.steps), None if curve.optimistic is None else Steps(*best_steps(*curve.optimistic))
     curves = [best.curve(f"{name} {where}", upper), *(steps.curve(label) for label, steps in others.items())]
     ends = [steps.at([OUTSIDE, 1.0 - OUTSIDE]) for steps in (best, *others.values())]
@@ -95,7 +97,7 @@ def curve_chart(
     colours = dict(zip([one.label for one in curves], (charts.BLUE, charts.GREY, charts.BROWN), strict=False))
     titles = LEVEL_TITLE, words.axis("guaranteed return")
     drawn = lines(curves, *titles, scales=scales, colours=colours, step=True, dashed=True)
-    mark = chart_of(["tau", "x", "y", "text"], [[tau, tau, y, number(y, 5, -1)] for tau, y in promises.items()])
+    mark = chart_of(["tau", "x", "y", "text"], [[tau, tau, y, format_number(y, 5, -1)] for tau, y in promises.items()])
     mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
     text = mark.mark_text(**side, dy=14, fontWeight="bold", color=charts.RED, fontSize=12)
@@ -107,8 +109,10 @@ def curve_chart(
     ]
     said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
     said += f" Red: {what} of the planned policy." if promises else ""
-    said += "" if upper is None else " Shaded: what rounding of the returns leaves open."
-    chart = followed(alt.layer(*layers), promises or [0.1]).properties(usermeta={"click": "tau"})  # a click sets tau
+    said += "" if upper is None else " Shaded: the uncertainty from rounding the returns."
+    chart = follow_controls(alt.layer(*layers), promises or [0.1]).properties(
+        usermeta={"click": "tau"}
+    )  # a click sets tau
     return with_title(chart, "What can be guaranteed, and how surely", f"{said} {drawn.note}")
 
 
@@ -116,7 +120,7 @@ def law_chart(
     laws: Mapping[float, Law], promises: Mapping[float, float], *, what: str = "the promise",
     neutral: Law | None = None, rounded: bool = False, words: Words = PLAIN,
 ) -> Any:  # fmt: skip
-    """The probability of each return by level, the part below the promise, or `what` is marked, in another colour.
+    """Chart of the probability of each return by level; returns below `what`, such as the promise, have another colour.
 
     The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy.
     """
@@ -136,9 +140,9 @@ def law_chart(
         x=x,
         x2="to:Q",
         y=alt.Y("sum(share):Q", title="share of runs", axis={"format": "~%"}),
-        color=coloured("kind:N", colours) if promises else alt.value(charts.BLUE),
+        color=colour_channel("kind:N", colours) if promises else alt.value(charts.BLUE),
         order=alt.Order("kind:N", sort="ascending"),
-        tooltip=tips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
+        tooltip=tooltips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
     )
     layers, said = [bars], ""
     if promises:
@@ -146,21 +150,22 @@ def law_chart(
         layers.append(line.mark_rule(color=charts.RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
         said += f"Dashed line: {what} of the planned policy."
     said += " Returns are rounded down." if rounded else ""
-    said += f" Each bar is {words.amount(number(width, 3))} wide." if width else ""
-    said += " The first and the last bar hold all rarer returns." if left_out else ""
-    return with_title(followed(alt.layer(*layers), laws), "How the return is distributed", said.strip())
+    said += f" Each bar is {words.amount(format_number(width, 3))} wide." if width else ""
+    said += " The first and the last bar include all returns beyond them." if left_out else ""
+    return with_title(follow_controls(alt.layer(*layers), laws), "How the return is distributed", said.strip())
 
 
-def followed(chart: Any, levels: Iterable[float]) -> Any:
-    """The chart with the parameters that follow the controls of the page, at the first level and the best policy."""
+def follow_controls(chart: Any, levels: Iterable[float]) -> Any:
+    """The chart with the parameters that the controls of the page set; at first the first level and the best policy."""
     start = {"tau": next(iter(levels)), "policy": "best"}
     return chart.add_params(*(altair().param(name=name, value=value) for name, value in start.items()))
 
 
 def _bins(laws: Sequence[Law]) -> tuple[FloatArray, float, bool]:
-    """Edges of at most MAX_BARS bars, half a step off the returns; their width if a bar holds several returns, else 0.
+    """Edges of at most MAX_BARS bars, the width of a bar, and whether some returns lie outside.
 
-    Last, whether some returns lie outside; they do only if the returns are many.
+    Edges lie half a step beside the returns. The width is 0 if each bar holds one return. Returns lie outside only if there
+    are too many for one bar each.
     """
     values = np.unique(np.concatenate([law.values for law in laws]))
     gaps = np.diff(values)
@@ -169,14 +174,14 @@ def _bins(laws: Sequence[Law]) -> tuple[FloatArray, float, bool]:
     if (high - low) / step > MAX_BARS - 0.5:
         ends = min(law.quantile(OUTSIDE) for law in laws), max(law.quantile(1.0 - OUTSIDE) for law in laws)
         low, high = ends if ends[0] < ends[1] else (low, high)
-    count = np.floor((high - low) / step + 0.5) + 1.0  # of returns that are a step apart
+    count = np.floor((high - low) / step + 0.5) + 1.0  # of returns one step apart
     each = np.ceil(count / MAX_BARS)
     edges = low - step / 2 + each * step * np.arange(np.ceil(count / each) + 1.0)
     return edges, each * step if each > 1.0 else 0.0, bool(values[0] < edges[0] or values[-1] > edges[-1])
 
 
 def _bars(law: Law, edges: FloatArray, promise: float | None, below: str, reached: str) -> Iterator[list[Any]]:
-    """Kind, ends and share of the bars of a law, those below the promise first."""
+    """Bars of a law as [kind, from, to, share]; those below the promise come first."""
     line = -np.inf if promise is None else promise - 1e-9 * max(1.0, abs(promise))
     values = np.clip(law.values, edges[0], edges[-1])
     for kind, some in ((below, law.values < line), (reached, law.values >= line)):
@@ -193,21 +198,21 @@ def policy_chart(
     neutral: FloatArray | None = None,
     words: Words = PLAIN,
     title: str = "What the policy does",
-    note: str = "Blank: never met.",
+    note: str = "Blank: never reached.",
     state: str = "state",
     visits: bool = True,
 ) -> Any:
-    """The action that is played most often at each stage in each state; the title says where that is not a rule to follow.
+    """Map of the most frequent action by stage and state; the title says so if the map is not a rule to follow.
 
-    `shares` are by level the probabilities, shape (H, S, A), of being in a state at a stage and playing an action;
-    `neutral` are those of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral". Without `visits`
-    they only say which action is played, and tooltips leave the probabilities out.
+    `shares` holds for each level the probability, shape (H, S, A), of being in a state at a stage and playing an action;
+    `neutral` is that of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral". Without `visits` the
+    shares only say which action is played, and tooltips leave them out.
     """
     alt = altair()
     maps = [(tau, "best", share) for tau, share in shares.items()]
     maps += [] if neutral is None else [(next(iter(shares)), "risk-neutral", neutral)]
     met = np.sum([share.sum(axis=2) for _, _, share in maps], axis=0)  # (H, S)
-    places, stages = np.flatnonzero(met.any(axis=0)), evenly(len(met), MAX_STAGES)
+    places, stages = np.flatnonzero(met.any(axis=0)), spread_indices(len(met), MAX_STAGES)
     if places.size > MAX_STATES:
         note += f" The {MAX_STATES} states met most often of {places.size}."
         places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
@@ -237,11 +242,11 @@ def policy_chart(
         y=alt.Y("s:N", title=state, scale={"domain": names}, axis=axis),
         color=alt.Color("a:N", title="action", scale={"domain": played, **colours}, legend={"symbolLimit": MAX_LEGEND}),
         opacity=alt.condition("datum.part == 1", alt.value(1), alt.Opacity("part:Q", scale=faint, legend=None)),
-        tooltip=tips(*shown, *(often if visits else ())),
+        tooltip=tooltips(*shown, *(often if visits else ())),
     )
-    return with_title(followed(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))
+    return with_title(follow_controls(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))
 
 
 def _part(shares: FloatArray) -> float:
-    """The share of the most frequent action; below 1 in print, too, if there are others."""
+    """Share of the most frequent action; it is printed as less than 1 if there are other actions."""
     return 1.0 if (shares > 0.0).sum() == 1 else min(float(shares.max() / shares.sum()), 0.999999)

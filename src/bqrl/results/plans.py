@@ -9,23 +9,24 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.display import format_number, percent
 from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy
-from bqrl.planners.decisions import decision_rows, wide_rows
 from bqrl.planners.plan import Plan, objective_value
 from bqrl.planners.target import GuaranteeCurve
+from bqrl.policies.protocol import Policy
+from bqrl.policies.tables import decision_rows, wide_rows
 from bqrl.results.charts import with_charts
 from bqrl.results.plan_charts import plan_charts, policy_chart
-from bqrl.results.result import Choice, Result, Sentence, Table, asked_for, chart_files, saved, versions
-from bqrl.results.words import PLAIN, Words, meaning, number, percent, sentence
+from bqrl.results.result import Control, Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes, versions
+from bqrl.results.words import PLAIN, Words, meaning, sentence
 from bqrl.study.tables import level_name
 
-MAX_SHARES = 4_000_000  # numbers (stage, state, action) of a map that is worth its memory
-MAX_WIDE = 30  # stages of a table of states by stages
-FILES = (  # that a folder may hold, and by level
+MAX_SHARES = 4_000_000  # entries (stage, state, action) of the largest policy map
+MAX_WIDE = 30  # stages of an overview table (states by stages)
+FILES = (  # files that a folder may hold; LEVEL_FILES are those of each level
     "levels.csv", "return_laws.csv", "guarantee_curve.csv", *chart_files(["guarantee_curve", "return_law", "policy_map"]),
 )  # fmt: skip
 LEVEL_FILES = ("policy_tau{}.csv", "policy_tau{}.npz", "overview_tau{}.csv")
@@ -33,11 +34,11 @@ LEVEL_FILES = ("policy_tau{}.csv", "policy_tau{}.npz", "overview_tau{}.csv")
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Solved:
-    """Plans of one problem at several levels, and what they are compared with."""
+    """Plans of one problem at several levels, and the risk-neutral policy for comparison."""
 
     words: Words
     mdp: MDP
-    plans: tuple[Plan, ...]  # those that were asked for
+    plans: tuple[Plan, ...]  # at the requested levels
     others: tuple[Plan, ...] = ()  # at further levels, for the slider of the page
     neutral: tuple[Policy, Law, Law] | None = None  # the risk-neutral policy and both ends of its law
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -48,13 +49,13 @@ class Solved:
 
     @property
     def all(self) -> list[Plan]:
-        """The plans that were asked for, then those at further levels."""
+        """Plans at the requested levels, then at further levels."""
         asked = {plan.tau for plan in self.plans}
         return [*self.plans, *(plan for plan in self.others if plan.tau not in asked)]
 
 
 def plan_document(solved: Solved) -> dict[str, Any]:
-    """The plans that were asked for, as JSON values: what `--json` prints."""
+    """The plans at the requested levels as JSON values; printed by `--json`."""
     return {
         "format": "bqrl plan 1",
         "model": sizes(solved.words.title, solved.mdp),
@@ -70,7 +71,7 @@ def sizes(name: str, source: Any, horizon: int | None = None) -> dict[str, Any]:
     if not isinstance(source, MDP):
         S, A = source.observation_space.n, source.action_space.n
         found = {"name": name, "states": S, "actions": A, "horizon": horizon, "discount": 1.0}
-        return found | {"start": "as the environment does"}
+        return found | {"start": "chosen by the environment"}
     first = np.flatnonzero(source.mu)
     return {
         "name": name,
@@ -87,7 +88,7 @@ def in_one_line(model: Mapping[str, Any], words: Words) -> str:
     """The sizes of a problem in one line."""
     nouns = {"states": "state", "actions": "action", "horizon": words.stage}
     parts = [*(words.count(noun, model[key]) for key, noun in nouns.items()), f"start {model['start']}"]
-    return ", ".join([*parts, f"discount {number(model['discount'])}"] if model["discount"] != 1.0 else parts)
+    return ", ".join([*parts, f"discount {format_number(model['discount'])}"] if model["discount"] != 1.0 else parts)
 
 
 def plan_files(taus: Iterable[float]) -> list[str]:
@@ -104,13 +105,15 @@ def plan_result(solved: Solved) -> Result:
         best = curve_value(solved.curve)
         titles = {"level_above": "for levels above", "value": words.titled(best)}
         said = f"The {best} of any policy, from each level to the next."
-        tables["guarantee_curve"] = Table(solved.curve.rows(), titles=titles, caption=said)
+        tables["guarantee_curve"] = ResultTable(solved.curve.rows(), titles=titles, caption=said)
     for plan in solved.plans:
         level = f"tau{level_name(plan.tau)}"
         if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
-            with suppress(PolicyError, SizeError):  # the action depends on more than the state, or no table fits
+            with suppress(
+                PolicyError, SizeError
+            ):  # the action depends on more than the state, or the table is too large
                 overview, caption = wide_rows(plan.policy, mdp), f"The action by state and {words.stage}."
-                tables[f"overview_{level}"] = Table(overview, caption=caption)
+                tables[f"overview_{level}"] = ResultTable(overview, caption=caption)
         left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective}: ", tables, files)
     sentences, choices = _sentences(solved)
 
@@ -136,34 +139,38 @@ def plan_result(solved: Solved) -> Result:
 
 
 def curve_value(curve: GuaranteeCurve) -> str:
-    """What a guarantee curve tells for each level."""
+    """Name of the values of a guarantee curve."""
     return "best quantile" if curve.exact else "proven lower value of the best quantile"
 
 
 def policy_files(
-    policy: Policy, mdp: MDP, words: Words, name: str, caption: str, tables: dict[str, Table], files: dict[str, bytes]
+    policy: Policy,
+    mdp: MDP,
+    words: Words,
+    name: str,
+    caption: str,
+    tables: dict[str, ResultTable],
+    files: dict[str, bytes],
 ) -> list[str]:
-    """Add a policy and its decisions, with titles in the problem's words; one line if the table cannot be written."""
-    files[f"{name}.npz"] = saved(policy)
+    """Add a policy to `files` and its decisions to `tables`; returns a line if the table cannot be written."""
+    files[f"{name}.npz"] = saved_bytes(policy)
     ends = {"earned": "earned so far", "need": "still needed"}
     titles = {f"{key}_{end}": words.titled(f"{title}: {end}") for key, title in ends.items() for end in ("from", "to")}
-    titles |= {"target": words.titled("target"), "probability": "probability of meeting it"}
+    titles |= {"target": words.titled("target"), "probability": "probability that it occurs"}
     titles |= {"next_state": "next state", "next_label": "next label"}
-    said = (
-        f"{caption}the decisions to follow, in each situation that can be met; the column {words.stage} counts from 1"
-    )
+    said = f"{caption}the decision to follow in each situation that can occur; the column {words.stage} counts from 1"
     try:
         rows = decision_rows(policy, mdp, stage=words.stage)
     except (SizeError, PolicyError) as fault:
         return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
     if rows and "earned_from" in rows[0]:
-        said += ". Of several rows of a state, follow the one whose range holds what was earned so far"
-    tables[name] = Table(rows, titles=titles, caption=sentence(said))
+        said += ". If a state has several rows, follow the row whose range contains what was earned so far"
+    tables[name] = ResultTable(rows, titles=titles, caption=sentence(said))
     return []
 
 
 def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, Law] | None = None) -> dict[str, Any]:
-    """The numbers of a plan as JSON values, those of the risk-neutral policy beside them, and what they mean."""
+    """The numbers of a plan as JSON values, with those of the risk-neutral policy and a sentence on their meaning."""
     level = plan.summary() | {
         "law_exact": plan.law_upper is None,
         "target": getattr(plan.policy, "target", None),
@@ -176,13 +183,13 @@ def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, La
     return level | {"meaning": meaning(level, words, plan.law)}
 
 
-def level_table(document: Mapping[str, Any], words: Words) -> Table:
-    """One row per level: value, proof, mean, and the risk-neutral policy; without columns that are empty."""
+def level_table(document: Mapping[str, Any], words: Words) -> ResultTable:
+    """One row per level: value, proof, mean, and the risk-neutral policy; empty columns are left out."""
     rows, kinds, amount = [], set(), words.titled
     for level in document["levels"]:
         kind, robust, neutral = _kind(level), level["attitude"] == "robust", level["risk_neutral"] or {}
         low, high = (neutral.get(end) for end in ("value", "upper"))
-        # A mean over levels, a ball or a bracket have no margins, which are sizes, not results.
+        # Only exact quantiles in the model as given have margins; two digits show how large they are.
         margins = level["margin"] if (kind, level["attitude"]) == ("quantile", "nominal") else {}
         rows.append({
             **level, "level": level["tau"], "nominal": level["nominal"] if robust else None, "neutral": low,
@@ -200,11 +207,13 @@ def level_table(document: Mapping[str, Any], words: Words) -> Table:
     if not any(row["fragile"] for row in rows):
         del titles["fragile"]
     titles = {key: title for key, title in titles.items() if any(row.get(key) is not None for row in rows)}
-    return Table([{key: row.get(key) for key in titles} for row in rows], titles=titles, caption="One row per level.")
+    return ResultTable(
+        [{key: row.get(key) for key in titles} for row in rows], titles=titles, caption="One row per level."
+    )
 
 
 def _kind(level: Mapping[str, Any]) -> str:
-    """What the value of a level is."""
+    """Name of the value of a level."""
     if level["attitude"] == "robust" or not level["exact"]:
         return "guaranteed" if level["attitude"] == "robust" else "at least"
     if level["beta"] == 0.0:
@@ -212,27 +221,27 @@ def _kind(level: Mapping[str, Any]) -> str:
     return "CVaR" if level["beta"] == level["tau"] else "buffered quantile"
 
 
-def _sentences(solved: Solved) -> tuple[list[Sentence], list[Choice]]:
+def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
     """The sentence of every level, and the controls that choose between them."""
     plans = sorted(solved.all, key=lambda plan: plan.tau)
     levels = [plan.tau for plan in plans]
     labels = [f"{percent(tau)} of runs may fall short" for tau in levels]
     start = levels.index(solved.plans[0].tau)
-    sentences, choices = [], [Choice(name="tau", title="Level τ", values=levels, labels=labels, start=start)]
+    sentences, choices = [], [Control(name="tau", title="Level τ", values=levels, labels=labels, start=start)]
     if solved.neutral is not None:
         values, labels = ["best", "risk-neutral"], ["planned", "risk-neutral"]
-        choices.append(Choice(name="policy", title="Policy", values=values, labels=labels))
+        choices.append(Control(name="policy", title="Policy", values=values, labels=labels))
         text = "Shown: the risk-neutral policy. Lines and numbers in red belong to the planned policy."
         sentences.append(Sentence(text, when={"policy": "risk-neutral"}))
     for plan in plans:
-        notes = plan.notes if plan.attitude == "nominal" else ()  # over a ball the sentence has said it
+        notes = plan.notes if plan.attitude == "nominal" else ()  # with a radius the sentence already says it
         text = " ".join([level_facts(plan, solved.words, solved.neutral)["meaning"], *map(sentence, notes)])
         sentences.append(Sentence(text, when={"tau": plan.tau}))
     return sentences, choices
 
 
-def _laws(solved: Solved) -> Table:
-    """The laws of all policies; both ends where a law is bracketed."""
+def _laws(solved: Solved) -> ResultTable:
+    """The laws of all policies; a bracketed law has two entries, lower and upper."""
     pairs = {f"tau={plan.tau!r}": (plan.law, plan.law_upper or plan.law) for plan in solved.plans}
     if solved.neutral is not None:
         pairs["risk-neutral"] = solved.neutral[1:]
@@ -245,4 +254,4 @@ def _laws(solved: Solved) -> Table:
         for row in law.rows()
     ]
     caption = "The probability of every return under each policy."
-    return Table(rows, titles={"return": solved.words.axis("return")}, caption=caption)
+    return ResultTable(rows, titles={"return": solved.words.axis("return")}, caption=caption)

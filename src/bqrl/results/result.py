@@ -1,4 +1,4 @@
-"""The record of a result, and its form in a folder.
+"""A result as a record of plain data, and its files in a folder.
 
 A folder holds `result.json` (kind, title, settings, sentences, column titles), one `NAME.csv` per table, one
 `NAME.vl.json` per chart (Vega-Lite), attached files, and the manifest of `bqrl.results.folder`.
@@ -23,20 +23,20 @@ import numpy as np
 from pydantic_core import to_jsonable_python
 
 import bqrl
-from bqrl.checks import shown
+from bqrl.checks import one_line
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.results.folder import FORMAT, MANIFEST, NAME, VERSION, Folder
-from bqrl.study.tables import sheet_csv, unguarded
+from bqrl.study.tables import sheet_csv, unguard
 
 RESULT = "result.json"
 # Types of columns in result.json: the Python types of their cells, and how a cell is read back from CSV.
 COLUMN_TYPES: dict[str, tuple[set[type], Callable[[str], Any]]] = {
-    "yes/no": ({bool}, "True".__eq__), "whole": ({int}, int), "number": ({int, float}, float), "text": ({str}, unguarded),
+    "yes/no": ({bool}, "True".__eq__), "whole": ({int}, int), "number": ({int, float}, float), "text": ({str}, unguard),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """Rows as dicts with the same keys; values are numbers, strings, booleans or None."""
 
     rows: Sequence[Mapping[str, Any]]
@@ -60,7 +60,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Control:
     """A control of the page: a slider over numbers or a switch between two values.
 
     Every chart with a Vega-Lite parameter called `name` follows it, and so do sentences with `when`.
@@ -75,15 +75,15 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a plan, a learning run, a comparison or an experiment has to show, as plain data."""
+    """The result of a plan, a learning run, a comparison or an experiment, as plain data."""
 
     kind: str  # one word: "plan", "learning", "comparison", "study", "theory"
     title: str  # of the page
-    settings: Mapping[str, Any] = field(default_factory=dict)  # what was asked for: JSON values by name
-    tables: Mapping[str, Table] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # requested settings: JSON values by name
+    tables: Mapping[str, ResultTable] = field(default_factory=dict)
     charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # Vega-Lite specifications as dicts
     sentences: Sequence[str | Sentence] = ()  # what was found, in words
-    choices: Sequence[Choice] = ()  # controls of the page
+    choices: Sequence[Control] = ()  # controls of the page
     details: Mapping[str, Any] = field(default_factory=dict)  # the whole result as JSON values, for programs
     files: Mapping[str, bytes] = field(default_factory=dict)  # further files of the folder, such as a policy as .npz
     left_out: Sequence[str] = ()  # one line for each part that could not be made, such as charts without Altair
@@ -94,11 +94,11 @@ class Result:
         return [line if isinstance(line, Sentence) else Sentence(line) for line in self.sentences]
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """The value as dicts, lists, strings, numbers, booleans and None; numbers that are not finite become None."""
 
     def convert(other: Any) -> Any:
-        """Arrays and NumPy scalars, mappings other than dicts, and the text of everything else."""
+        """Plain data for arrays, NumPy scalars and mappings other than dicts; the text of anything else."""
         if hasattr(other, "tolist"):
             return other.tolist()
         return dict(other) if isinstance(other, Mapping) else str(other)
@@ -108,15 +108,15 @@ def plain(value: Any) -> Any:
 
 def to_json(value: Any, indent: int | None = 2) -> str:
     """Standard JSON of plain data, arrays and NumPy scalars included; numbers that are not finite become null."""
-    return json.dumps(plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
+    return json.dumps(to_plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
-def to_csv(table: Table) -> bytes:
+def to_csv(table: ResultTable) -> bytes:
     """The table as CSV in UTF-8: keys as header, an empty field for None, and no formulas (see `sheet_csv`)."""
     return sheet_csv([table.columns, *([row[key] for key in table.columns] for row in table.rows)])
 
 
-def saved(thing: Any) -> bytes:
+def saved_bytes(thing: Any) -> bytes:
     """A policy, a record or an estimate as the bytes of its .npz file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "saved.npz"
@@ -130,7 +130,7 @@ def chart_files(names: Iterable[str], folder: str = "") -> list[str]:
 
 
 def asked_for(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that were set."""
+    """The settings that are neither None, False nor empty."""
     return {key: value for key, value in settings.items() if value not in (None, False, [], ())}
 
 
@@ -142,9 +142,9 @@ def versions() -> dict[str, str]:
 
 
 def check_folder(folder: str | Path | None, kind: str, names: Iterable[str] = ()) -> None:
-    """Raise OSError with one line if a result of this kind could not be written; None stands for no folder.
+    """Raise OSError if a result of this kind cannot be written to the folder; None means no folder.
 
-    A folder keeps the kind of its first result. `names` are those of the files that may be written, as in `Folder.check`.
+    A folder keeps the kind of its first result. `names` are the names of files that may be written, as in `Folder.check`.
     """
     if folder is not None:
         Folder(folder).check([RESULT, *names])
@@ -161,15 +161,15 @@ def _check_kind(folder: str | Path, kind: str) -> None:
 
 
 def write(result: Result, folder: str | Path) -> None:
-    """Write the result in place of the one that the folder holds; files that bqrl did not write stay as they are."""
+    """Write the result and replace the one in the folder; files that bqrl did not write stay as they are."""
     Folder(folder).replace(contents(result), check=partial(_check_kind, folder, result.kind))
 
 
 def add_files(folder: str | Path, files: Mapping[str, bytes]) -> None:
-    """Add files to a folder, such as the page of its result, or replace those of ours that have these names."""
+    """Add files to a folder, such as the page of its result; files of bqrl with these names are replaced."""
     place = Folder(folder)
     if place.status:
-        place.read()  # raises with the reason if the result is not whole
+        place.read()  # raises an error if the result is not complete
     place.replace(files, keep=True)
 
 
@@ -195,14 +195,14 @@ def contents(result: Result) -> dict[str, bytes]:
     ):
         if not NAME.fullmatch(name) or name == MANIFEST or name.lower() in map(str.lower, found):
             rule = "the name of a file must be a new relative path of letters, digits, '.', '_' and '-'"
-            raise ArgumentError(f"{rule}, got {shown(name)}; choose another", name="files", value=name)
+            raise ArgumentError(f"{rule}, got {one_line(name)}; choose another", name="files", value=name)
         found[name] = content
     return found
 
 
 def read(folder: str | Path) -> Result:
-    """Read the result of a folder, attached files included, and check that each file is as it was written."""
-    files, tables = Folder(folder).read(), dict[str, Table]()
+    """Read the result of a folder, attached files included, and check that no file has changed."""
+    files, tables = Folder(folder).read(), dict[str, ResultTable]()
     if RESULT not in files:  # a folder of `report --out` has a page only
         fault = f"holds no result of bqrl (no {RESULT}); name the folder of the result"
         raise FileFormatError(f"{folder} {fault}", file=str(folder))
@@ -217,7 +217,7 @@ def read(folder: str | Path) -> Result:
                 {key: parse[key](text) if text else None for key, text in zip(parse, line, strict=True)}
                 for line in lines
             ]
-            tables[name] = Table(
+            tables[name] = ResultTable(
                 rows, titles={column["key"]: column["title"] for column in table["columns"]}, caption=table["caption"]
             )
         return Result(
@@ -225,7 +225,7 @@ def read(folder: str | Path) -> Result:
             tables=tables,
             charts={name: json.loads(files.pop(f"{name}.vl.json")) for name in head["charts"]},
             sentences=[Sentence(**line) for line in head["sentences"]],
-            choices=[Choice(**choice) for choice in head["choices"]],
+            choices=[Control(**choice) for choice in head["choices"]],
             files=files,
             left_out=head.get("left_out", ()),
         )

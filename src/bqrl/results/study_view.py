@@ -1,6 +1,6 @@
 """A study as a Result, in the words of its problem: sentences, tables, charts, settings, and numbers for programs.
 
-Charts of one kind share one chart with drop-down lists, whose title follows the choice.
+Similar charts are combined into one chart with drop-down lists; its title depends on the selection.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bqrl.display import format_number
 from bqrl.envs import about
 from bqrl.planners.solve import guarantee_curve
 from bqrl.results import charts
-from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, chosen, lines, tips, with_title
+from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, lines, tooltips, view_filter, with_title
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
-from bqrl.results.result import Result, Table, chart_files, versions
+from bqrl.results.result import Result, ResultTable, chart_files, versions
 from bqrl.results.views import experiment_view
-from bqrl.results.words import Words, cell, fixed, listed, number, order_of
+from bqrl.results.words import Words, cell, list_words, order_of, two_decimals
 from bqrl.study.problems import Problem
 from bqrl.study.scores import PROVEN, Experiment, band_name
 from bqrl.study.spec import Spec
@@ -37,7 +38,7 @@ QUICK = "Quick run: few episodes and seeds; these are not the numbers of the stu
 
 
 class StudyView:
-    """A study in the words of its problem; a published study has a view of its own, which adds what was published."""
+    """A study in the words of its problem; the view of a published study is a subclass, which adds what was published."""
 
     state_title = "state"
     numbers = False  # whether tables of policies hold the numbers of actions instead of their names
@@ -100,11 +101,11 @@ class StudyView:
         return [float(record.quantile(tau)[-1]) for record in self.study.shown(tau).records[key]]
 
     def order(self, tau: float, measure: str, variant: str = "", *, shown: bool = False) -> str:
-        """Which learner ends best, on the seeds of the curves that are `shown` or on those that no choice was made on."""
+        """Sentence on which learner ends best, on the seeds of the `shown` curves or on those that decide rankings."""
         return self.ordered((self.study.shown if shown else self.study.ranked)(tau, variant, self.labels), measure)
 
     def ordered(self, part: Experiment, measure: str) -> str:
-        """Which learner of a part of the study ends best, and on which seeds."""
+        """Sentence on which learner of a part of the study ends best, with the seeds."""
         return f"τ = {part.tau:g}, {self.seeds_of(part)}: {order_of(part, measure, self.words)}"
 
     def seeds_of(self, part: Experiment) -> str:
@@ -113,13 +114,15 @@ class StudyView:
         return self.words.count(names.get(part.seeds, "seed"), len(part.seeds))
 
     def reached(self) -> str:
-        """Whose final policies all reach the optimum at each level."""
+        """Sentence on the learners whose final policies all reach the optimum, by level."""
         parts, least = [], 1e-9 * self.span
         for tau in self.spec.levels:
             best = self.study.reference(tau).optimum
             reach = [label for key, label in self.labels.items() if min(self.promises_of(key, tau)) >= best - least]
-            reaches = f"{listed(reach or ['no learner'])} reach{'' if len(reach) > 1 else 'es'}"
-            parts.append(f"{reaches} it on every held-out seed at τ = {tau:g} ({self.words.amount(number(best))})")
+            reaches = f"{list_words(reach or ['no learner'])} reach{'' if len(reach) > 1 else 'es'}"
+            parts.append(
+                f"{reaches} it on every held-out seed at τ = {tau:g} ({self.words.amount(format_number(best))})"
+            )
         return f"The {self.optimum}: {'; '.join(parts)}"
 
     def policy_title(self, tau: float) -> str:
@@ -127,16 +130,16 @@ class StudyView:
         mdp = self.study.problem()
         shares = np.bincount(self.study.picked[tau].actions[0, shown_states(self.study)], minlength=mdp.A)
         played = [mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]]
-        return f"τ = {tau:g}: in the first {self.words.stage} the final policy plays {listed(played)}"
+        return f"τ = {tau:g}: in the first {self.words.stage} the final policy plays {list_words(played)}"
 
     def sentences(self) -> list[str]:
-        """What a reader should not miss."""
+        """The main findings."""
         found = [QUICK] if self.spec.quick else []
         for tau in self.spec.levels:
             against = self.study.reference(tau)
             found.append(f"{self.order(tau, 'exact')}.")
             if against.capped is not None and abs(against.capped - against.optimum) > 1e-9 * self.span:
-                capped, exact = (self.words.amount(number(x)) for x in (against.capped, against.optimum))
+                capped, exact = (self.words.amount(format_number(x)) for x in (against.capped, against.optimum))
                 found.append(f"τ = {tau:g}: the capped reference is {capped}, the {self.optimum} {exact}.")
         found += [self.bracket] if self.bracket else []
         flat = [tuned.edge[1] for tuned in self.study.tunings.values() if tuned.edge is not None]
@@ -150,7 +153,7 @@ class StudyView:
 
     # -- tables -----------------------------------------------------------------------------------------------------------
 
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, ResultTable]:
         """Tables of the page, by name."""
         found = {"orderings": self._orderings()}
         if self.spec.study.replication_seeds:
@@ -164,24 +167,26 @@ class StudyView:
         facts = self.versions | self.study.session
         rows = [{"what": name.replace("_", " "), "value": cell(value)} for name, value in facts.items()]
         caption = "How the study was made: versions, runs and times."
-        return found | {"session": Table(rows, titles={"what": "", "value": ""}, caption=caption)}
+        return found | {"session": ResultTable(rows, titles={"what": "", "value": ""}, caption=caption)}
 
-    def _orderings(self) -> Table:
+    def _orderings(self) -> ResultTable:
         rows = []
         for tau, measure in product(self.spec.levels, self.spec.measures):
             text = ""
             for row in self.study.ranked(tau).order(measure):
-                mean = fixed(row["mean"]) if self.span > 0.1 else number(row["mean"])  # the decimals of small amounts
+                mean = (
+                    two_decimals(row["mean"]) if self.span > 0.1 else format_number(row["mean"])
+                )  # small amounts need more decimals
                 text += f"{self.labels[row['learner']]} {mean}"
                 text += {True: " < ", False: " ≈ ", None: ""}[row["clear"]]
             rows.append({"tau": tau, "measure": self.measure_name(measure), "order": text})
         on = self.seeds_of(self.study.ranked(self.spec.levels[0]))
-        on += ", on which no choice was made" if self.spec.study.replication_seeds else ""
+        on += ", which were not used for any choice" if self.spec.study.replication_seeds else ""
         signs = "<: the next mean is larger at 95 % confidence (t interval of the differences by seed); ≈: this is not clear"
         caption = f"Learners from the smallest mean on; {on}. {signs}."
-        return Table(rows, titles={"tau": "τ", "order": self.words.titled("smallest first")}, caption=caption)
+        return ResultTable(rows, titles={"tau": "τ", "order": self.words.titled("smallest first")}, caption=caption)
 
-    def _ends(self, part: Callable[[float, str], Experiment], variant: str = "") -> Table:
+    def _ends(self, part: Callable[[float, str], Experiment], variant: str = "") -> ResultTable:
         rows, titles = [], {}
         for measure, (key, label) in product(self.spec.measures, self.labels.items()):
             row: dict[str, Any] = {"measure": self.measure_name(measure), "learner": label}
@@ -194,9 +199,9 @@ class StudyView:
             rows.append(row)
         on = f"{self.seeds_of(part(self.spec.levels[0], variant))}, {self.problem_title(variant)}"
         caption = f"Last cumulative values on {on}: mean and sample standard deviation."
-        return Table(rows, titles=titles, caption=caption)
+        return ResultTable(rows, titles=titles, caption=caption)
 
-    def _references(self) -> Table:
+    def _references(self) -> ResultTable:
         rows = []
         for variant, tau in self.study.experiments:
             found = self.study.reference(tau, variant)
@@ -209,9 +214,9 @@ class StudyView:
             "What gaps and regrets are measured against. The margin says how far the level lies above the probability of"
             " ending below the optimum; an optimum with a small margin is fragile."
         )
-        return Table(rows, titles=titles, caption=f"{caption} {self.bracket}".rstrip())
+        return ResultTable(rows, titles=titles, caption=f"{caption} {self.bracket}".rstrip())
 
-    def _tuning(self) -> Table:
+    def _tuning(self) -> ResultTable:
         rows = [
             {
                 "learner": self.labels[key], "tau": tau, "parameter": tuned.parameter, "winner": tuned.winner.value,
@@ -220,7 +225,7 @@ class StudyView:
             for (key, tau), tuned in self.study.tunings.items()
         ]  # fmt: skip
         titles = {"tau": "tuned at τ", "lowest": "lowest value of the grid", "highest": "highest value"}
-        return Table(rows, titles=titles | {"verdict": "where it lies"}, caption="Winners of the tuning.")
+        return ResultTable(rows, titles=titles | {"verdict": "where it lies"}, caption="Winners of the tuning.")
 
     # -- settings and numbers ------------------------------------------------------------------------------------------------
 
@@ -236,7 +241,7 @@ class StudyView:
         return found
 
     def details(self) -> dict[str, Any]:
-        """All numbers of the study, for programs; `session` is all that may differ between two executions."""
+        """All numbers of the study, for programs; only `session` may differ between two executions."""
         orderings: dict[str, Any] = {}
         for variant, tau in self.study.experiments:
             rows = {measure: self.study.ranked(tau, variant).order(measure) for measure in self.spec.measures}
@@ -293,7 +298,7 @@ class StudyView:
         drawn = lines(curves, "episode", y_title, selectors=selectors, scales=scales, colours=self.colours)
         band = band_name(len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
-        note = f"Band: {band}. {charts.thinning(spec.episodes, POINTS)}"
+        note = f"Band: {band}. {charts.thinning_note(spec.episodes, POINTS)}"
         return drawn.chart(partial(self.order, shown=True), note)
 
     def last_values(self) -> Any:
@@ -311,19 +316,19 @@ class StudyView:
         label, colour = by_label(labels, self.colours)
         colour.legend = None
         columns = ["level", "measure", "problem", "k", "value", "kind", "seed"]
-        base = chart_of(columns, rows).transform_filter(chosen(selectors))
-        base = base.transform_calculate(line=label, sway="sin(datum.seed)")  # that dots of equal values stay apart
+        base = chart_of(columns, rows).transform_filter(view_filter(selectors))
+        base = base.transform_calculate(line=label, sway="sin(datum.seed)")  # keeps dots of equal values apart
         y = alt.Y("line:N", title=None, sort=labels, axis={"labelLimit": 170})
         x = alt.X("value:Q", title=self.words.axis("cumulative measure at the end"), scale=self.scale)
         shown = [kind for kind in MARKS if any(row[5] == kind for row in rows)]
         shapes = {"domain": shown, "range": [MARKS[kind] for kind in shown]}
-        # One layer holds all kinds of marks: a layer of which a view has none has no extent, and Vega warns of that.
+        # One layer holds all kinds of marks, because Vega warns about a layer without marks.
         marks = base.mark_point(filled=True, opacity=0.7).encode(
             x=x, y=y, yOffset=alt.YOffset("sway:Q", scale={"domain": [-3, 3]}),
             color=colour,
             shape=alt.Shape("kind:N", title=None, scale=shapes, legend={"symbolFillColor": charts.GREY}),
             size=alt.condition(f"datum.kind == '{PUBLISHED}'", alt.value(150), alt.value(40)),
-            tooltip=tips(("line:N", "learner"), "kind:N", "seed:N", ("value:Q", "value", ".5~g")),
+            tooltip=tooltips(("line:N", "learner"), "kind:N", "seed:N", ("value:Q", "value", ".5~g")),
         )  # fmt: skip
         means = base.transform_filter(f"datum.kind == '{SEED}'").mark_tick(thickness=2.5, size=20)
         means = means.encode(x=alt.X("mean(value):Q"), y=y, color=colour)
@@ -335,7 +340,7 @@ class StudyView:
         """The final policy of a level: states by stages, one colour per action."""
         mdp, states, picked = self.study.problem(), shown_states(self.study), self.study.picked[tau]
         names = [[mdp.state_label(s) for s in states], [mdp.action_label(a) for a in range(mdp.A)]]
-        note = f"Seed {picked.seed}: of the held-out seeds the one with the smallest final quantile error, then buffered error."
+        note = f"Seed {picked.seed}: the held-out seed with the smallest final quantile error, then buffered error."
         return policy_chart(
             {tau: np.eye(mdp.A)[picked.actions[:, states]]}, *names, words=self.words, title=self.policy_title(tau),
             note=note, state=self.state_title, visits=False,
@@ -352,7 +357,7 @@ class StudyView:
             rows += [[k, tau, tau + 0.011 * (k - middle), promise] for promise in self.promises_of(key, tau)]
         label, colour = by_label(list(self.labels.values()), self.colours, symbol="circle")
         dots = chart_of(["k", "tau", "x", "y"], rows).transform_calculate(line=label)
-        shown = tips(("line:N", "learner"), ("tau:Q", "level"), ("y:Q", "promise"))
+        shown = tooltips(("line:N", "learner"), ("tau:Q", "level"), ("y:Q", "promise"))
         points = dots.mark_point(filled=True, size=50, opacity=0.8)
         points = points.encode(x=drawn.x, y=drawn.y, color=colour, tooltip=shown)
         note = f"Grey: the {self.optimum}. Dots: final policies of the held-out seeds, beside their level."
@@ -371,7 +376,7 @@ class StudyView:
         selectors, scales = [Selector("search", "learner", names)], {"x": {"type": "log"}, "y": self.scale}
         y_title = self.words.axis(f"mean cumulative {self.measure_name(self.spec.measures[0])}")
         drawn = lines(curves, "tuned parameter", y_title, selectors=selectors, scales=scales, points=True)
-        ring = chart_of(["search", "x", "y"], best).transform_filter(chosen(selectors))
+        ring = chart_of(["search", "x", "y"], best).transform_filter(view_filter(selectors))
         ring = ring.mark_point(size=160, color=charts.BLUE, strokeWidth=2).encode(x=drawn.x, y=drawn.y)
         return drawn.chart(verdicts, "Means over the validation seeds. Ring: the winner.", ring)
 

@@ -1,7 +1,7 @@
-"""What a notebook shows of the library's objects: charts, small HTML tables with a small picture, and data frames.
+"""Notebook views of the library's objects: charts, and small HTML tables with a small picture.
 
-A class needs one entry in VIEWS: what draws it, and what its table holds. A picture is a static SVG within an image
-element, in which no script runs; without the extra "plots" the table stands alone.
+Each class has one entry in VIEWS: a function that draws it and a function that returns the content of its table. A picture is
+a static SVG in an image element, so no script runs; without the extra "plots" only the table is shown.
 """
 
 from __future__ import annotations
@@ -14,28 +14,32 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.display import runs
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy, MixturePolicy, Policy, QuantileLevelPolicy, StochasticPolicy, TargetPolicy
-from bqrl.planners.decisions import decision_rows as decision_rows
-from bqrl.planners.decisions import wide_rows as wide_rows
 from bqrl.planners.plan import Comparison, Plan
 from bqrl.planners.target import GuaranteeCurve
+from bqrl.policies.levels import QuantileLevelPolicy
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.mixture import MixturePolicy
+from bqrl.policies.protocol import Policy
+from bqrl.policies.stochastic import StochasticPolicy
+from bqrl.policies.target import TargetPolicy
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, curves_chart
 from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart, plan_charts, policy_chart
 from bqrl.results.plans import curve_value, level_facts
-from bqrl.results.result import Table
-from bqrl.results.words import Words, displayed, order_of, runs, sentence
-from bqrl.study.scores import Contender, Experiment, evenly
+from bqrl.results.result import ResultTable
+from bqrl.results.words import Words, display_table, order_of, sentence
+from bqrl.study.scores import Contender, Experiment, spread_indices
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
 MAX_PICTURE = 72_000  # bytes of a picture in a notebook
-POINTS = 100  # episodes of a learning curve in such a picture
+POINTS = 100  # episodes of a learning curve in a notebook
 LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)  # of the table of a guarantee curve
 
 # -- charts ---------------------------------------------------------------------------------------------------------------
@@ -43,11 +47,11 @@ LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)  # of the table of a guarantee 
 
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and the guarantee curve beside it if the planner made one."""
-    return charts.joined("hconcat", *plan_charts([plan], plan.details.get("curve"), words=Words.of(plan)).values())
+    return charts.join_charts("hconcat", *plan_charts([plan], plan.details.get("curve"), words=Words.of(plan)).values())
 
 
 def record_view(record: Record) -> Any:
-    """Chart of one run: what each evaluated policy promises, or the realised returns where no law is known."""
+    """Chart of one run: what each evaluated policy promises, or the realised returns if the kernel is unknown."""
     label, words = str(record.settings.get("learner", "learner")), Words.of(record.mdp)
     colours = charts.learner_colours([Contender(label=label, learner=label, params=record.settings.get("params", {}))])
     if record.optimum is None:
@@ -74,7 +78,7 @@ def experiment_view(
     words: Words | None = None,
     title: str = "",
 ) -> Any:
-    """Learning curves with their bands; `measure` as in `Experiment.values`; `colours`, `words` and `title` of a study."""
+    """Learning curves with their bands; `measure` as in `Experiment.values`; a study gives `colours`, `words` and `title`."""
     words = Words.of(experiment.problem) if words is None else words
     measure = measure or ("gap" if experiment.known else "return")
     bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
@@ -86,7 +90,7 @@ def experiment_view(
         title=title or f"τ = {experiment.tau:g}: {order_of(experiment, measure, words)}",
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
         band=experiment.band,
-        note=f"{charts.thinning(experiment.episodes, points)} {bracket}".strip(),
+        note=f"{charts.thinning_note(experiment.episodes, points)} {bracket}".strip(),
         colours=colours or charts.learner_colours(experiment.learners),
     )
 
@@ -100,7 +104,11 @@ def comparison_view(comparison: Comparison) -> Any:
 
 def mdp_view(mdp: MDP) -> Any:
     """Map of the mean reward by state and action at the first stage."""
-    alt, states, actions = altair(), evenly(mdp.S, MAX_CELLS).tolist(), evenly(mdp.A, MAX_CELLS).tolist()
+    alt, states, actions = (
+        altair(),
+        spread_indices(mdp.S, MAX_CELLS).tolist(),
+        spread_indices(mdp.A, MAX_CELLS).tolist(),
+    )
     rows = []
     for s, a in product(states, actions):
         _, probability, reward = mdp.outcomes(0, s, a)
@@ -118,9 +126,9 @@ def mdp_view(mdp: MDP) -> Any:
 
 
 def policy_view(policy: Policy) -> Any | None:
-    """Map of the actions by stage and state; None for labels, which have no such map."""
-    states = evenly(policy.S, MAX_CELLS)
-    played = _played(policy, states)
+    """Map of the actions by stage and state; None for label policies, which have no such map."""
+    states = spread_indices(policy.S, MAX_CELLS)
+    played = _action_probabilities(policy, states)
     if played is None:
         return None
     shown = policy.policies[int(policy.weights.argmax())] if isinstance(policy, MixturePolicy) else policy
@@ -138,12 +146,12 @@ def policy_view(policy: Policy) -> Any | None:
     )
 
 
-def _played(policy: Policy, states: IntArray) -> FloatArray | None:
-    """Action probabilities (H, states, A) while nothing has been earned; of a mixture those of its most likely part."""
+def _action_probabilities(policy: Policy, states: IntArray) -> FloatArray | None:
+    """Action probabilities (H, states, A) while nothing has been earned; a mixture is shown by its most likely part."""
     if isinstance(policy, MixturePolicy):
-        return _played(policy.policies[int(policy.weights.argmax())], states)
+        return _action_probabilities(policy.policies[int(policy.weights.argmax())], states)
     if isinstance(policy, QuantileLevelPolicy):
-        return _played(policy.targets, states)
+        return _action_probabilities(policy.targets, states)
     if isinstance(policy, StochasticPolicy):
         return policy.probabilities[:, states]
     if isinstance(policy, TargetPolicy):
@@ -165,7 +173,7 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
-    """The final values without what the caption says."""
+    """The final values without the columns that the caption states."""
     said = ("tau", "episodes", "seeds", "band")
     return [{key: x for key, x in row.items() if key not in said and "beats" not in key} for row in experiment.rows()]
 
@@ -176,7 +184,7 @@ def _record_facts(record: Record) -> dict[str, Any]:
     return facts | ({} if record.optimum is None else {titled("cumulative gap"): float(record.gap().sum())})
 
 
-# How a class is shown: its chart, which may be None, and what its small table holds: a few facts, or rows.
+# By class: a function that returns the chart or None, and one that returns the table, as a dict of facts or as rows.
 VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     Law: (lambda law: law_chart({0.0: law}, {}), lambda law: {
         "atoms": len(law), "mean": law.exact_mean, **{f"{tau:g}-quantile": law.quantile(tau) for tau in (0.05, 0.1, 0.5, 0.9)},
@@ -204,32 +212,32 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
 
 
 def _view(thing: Any) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
-    """The entry of an object's class."""
+    """The entry of VIEWS for the class of an object."""
     for each in type(thing).__mro__:
         if each in VIEWS:
             return VIEWS[each]
     raise NotImplementedError(f"VIEWS has no entry for {type(thing).__name__}")
 
 
-def draw(thing: Any, *choice: Any) -> Any | None:
-    """The Altair chart of an object, of an experiment by measure, of an estimate by level; None if it has none."""
+def draw_chart(thing: Any, *choice: Any) -> Any | None:
+    """Altair chart of an object, or None; `choice` is the measure of an experiment or the level of an estimate."""
     return _view(thing)[0](thing, *choice)
 
 
 def html(thing: Any) -> str:
-    """A small table, of a long one the first rows, and a small picture below it."""
+    """HTML table (first rows) and chart."""
     rows, compact = _view(thing)[1](thing), (None, POINTS) if isinstance(thing, Experiment) else ()
     if isinstance(rows, Mapping):
         rows = [{"": key, type(thing).__name__: value} for key, value in rows.items()]
     caption = f"{thing!r}; low and high: {thing.band}." if isinstance(thing, Experiment) else ""
     caption += f" The first {MAX_ROWS} of {len(rows)} rows." if len(rows) > MAX_ROWS else ""
-    titles, cells = displayed(Table(rows[:MAX_ROWS]))
+    titles, cells = display_table(ResultTable(rows[:MAX_ROWS]))
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     table = f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     try:
-        chart = draw(thing, *compact)
+        chart = draw_chart(thing, *compact)
         if chart is None:
             return table
         spec = chart.to_dict()

@@ -1,7 +1,7 @@
-"""Numbers as people write them, and sentences on plans and learning runs, made from their numbers.
+"""Numbers as text, and sentences about plans and learning runs.
 
 A quantile x at level tau promises P(G >= x) > 1 - tau, hence "in 9 of 10 runs you get at least x" at tau = 0.1. A CVaR is
-a mean over the worst runs, a buffered quantile a mean between two levels: each gets the sentence that is true of it.
+a mean over the worst runs, a buffered quantile a mean between two levels; each has its own sentence.
 """
 
 from __future__ import annotations
@@ -14,20 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import is_one_line, shown
-from bqrl.display import counted
-from bqrl.display import number as number
-from bqrl.display import percent as percent
-from bqrl.display import runs as runs
+from bqrl.checks import is_one_line, one_line
+from bqrl.display import count_of, format_number, percent, runs
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
 from bqrl.planners.plan import GAP_TOL, equal_values, fragility
-from bqrl.results.result import Table
+from bqrl.results.result import ResultTable
 from bqrl.study.scores import PROVEN, Experiment
 
 SENTENCE_DIGITS, TABLE_DIGITS = 4, 6
-UNKNOWN = "The environment does not expose its kernel, so no exact promises and no gaps are known."
-WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "under every kernel in the ball, "}
+UNKNOWN = "The environment does not expose its transition probabilities, so exact promises and gaps are not known."
+WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "with any probabilities within the radius, "}
 CLEAR = {True: " (a clear difference at 95 % confidence)", False: " (no clear difference at 95 % confidence)", None: ""}
 
 
@@ -43,9 +40,9 @@ class Words:
         for option, text in (("title", self.title), ("unit", self.unit), ("stage_name", self.stage)):
             if not is_one_line(text):
                 rule = "must be one line of text without control characters"
-                raise ArgumentError(f"{option} {rule}, got {shown(text)}; remove them", name=option, value=text)
+                raise ArgumentError(f"{option} {rule}, got {one_line(text)}; remove them", name=option, value=text)
 
-    count = staticmethod(counted)  # "1 state", "3 states"
+    count = staticmethod(count_of)  # "1 state", "3 states"
 
     @classmethod
     def of(cls, model: Any) -> Words:
@@ -54,24 +51,24 @@ class Words:
         return cls(title="", unit=unit if isinstance(unit, str) else "")
 
     def amount(self, text: str) -> str:
-        """A number with its unit, unless that is a description of several words, which axes alone carry."""
-        return f"{text} {self.unit}" if self._short else text
+        """A number with its unit; a unit of more than two words is shown on axes only."""
+        return f"{text} {self.unit}" if self._has_short_unit else text
 
     def titled(self, title: str) -> str:
         """Title of a column of amounts, under the same rule."""
-        return self.axis(title) if self._short else title
+        return self.axis(title) if self._has_short_unit else title
 
     def axis(self, title: str) -> str:
         """Title of an axis of amounts."""
         return f"{title} ({self.unit})" if self.unit else title
 
     @property
-    def _short(self) -> bool:
+    def _has_short_unit(self) -> bool:
         return 0 < len(self.unit.split()) <= 2
 
     def bracket(self, error: float, score_error: float = 0.0) -> str:
-        """How far the optimum, and the quantiles of policies if that is more, may lie above what is stated; "" if exact."""
-        most, more = (self.amount(number(x, 3, 1)) for x in (error, score_error))
+        """How far the optimum and, if that is more, the quantiles of policies may lie above the stated values; "" if exact."""
+        most, more = (self.amount(format_number(x, 3, 1)) for x in (error, score_error))
         said = f"The {PROVEN} is at most {most} below the optimum." if error else ""
         if score_error == math.inf:
             said += " Quantiles of some policies are estimated from simulated episodes."
@@ -80,36 +77,40 @@ class Words:
         return said.strip()
 
 
-PLAIN = Words(title="")  # of a problem without a title
+PLAIN = Words(title="")  # for a problem without a title
 
 
-def apart(*values: float, directions: Sequence[int] = ()) -> list[str]:
-    """The values with the fewest digits, but at least SENTENCE_DIGITS, that keep different values different.
+def tell_apart(*values: float, directions: Sequence[int] = ()) -> list[str]:
+    """The values as text with as few digits (at least SENTENCE_DIGITS) as keep different values different.
 
-    They are rounded in the given directions, as in `number`.
+    They are rounded in the given directions, as in `format_number`.
     """
     for digits in range(SENTENCE_DIGITS, 10):
-        nearest = [number(x, digits) for x in values]
-        texts = [number(x, digits, way) for x, way in zip(values, directions, strict=True)] if directions else nearest
+        nearest = [format_number(x, digits) for x in values]
+        texts = (
+            [format_number(x, digits, way) for x, way in zip(values, directions, strict=True)]
+            if directions
+            else nearest
+        )
         pairs = combinations(zip(values, texts, nearest, strict=True), 2)
-        if all(_equal(one[0], two[0]) or (one[1] != two[1] and one[2] != two[2]) for one, two in pairs):
+        if all(_are_equal(one[0], two[0]) or (one[1] != two[1] and one[2] != two[2]) for one, two in pairs):
             break
     return texts
 
 
-def fixed(x: float) -> str:
+def two_decimals(x: float) -> str:
     """A number with two decimals and a true minus sign."""
     text = f"{x:.2f}"
     return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
 
 
-def listed(names: Sequence[str]) -> str:
+def list_words(names: Sequence[str]) -> str:
     """Names in a sentence, such as "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def cell(value: Any) -> str:
-    """A value as people read it; what is inside of a list or a table of settings may be one of these, in parentheses."""
+    """A value as text for people; nested values are parenthesised."""
 
     def part(x: Any) -> str:
         return f"({cell(x)})" if isinstance(x, (Mapping, list, tuple)) else cell(x)
@@ -120,18 +121,18 @@ def cell(value: Any) -> str:
         return ", ".join(map(part, value))
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
-    return number(value) if value is None or isinstance(value, float) else str(value)
+    return format_number(value) if value is None or isinstance(value, float) else str(value)
 
 
-def displayed(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells of a table as people read it; a column `x_std` is shown within x, as "mean ± deviation"."""
+def display_table(table: ResultTable) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells of a table as text; a column `x_std` is shown together with x, as "mean ± deviation"."""
 
     def shown_cell(row: Mapping[str, Any], key: str) -> str:
         if f"{key}_std" not in row:
             return cell(row[key])
         spread = row[f"{key}_std"]
-        apart = bool(spread) and spread > GAP_TOL * abs(row[key])  # less is a rounding error
-        return number(row[key], SENTENCE_DIGITS) + (f" ± {number(spread, 2)}" if apart else "")
+        apart = bool(spread) and spread > GAP_TOL * abs(row[key])  # otherwise it is a rounding error
+        return format_number(row[key], SENTENCE_DIGITS) + (f" ± {format_number(spread, 2)}" if apart else "")
 
     keys = [key for key in table.columns if key.removesuffix("_std") not in table.columns or not key.endswith("_std")]
     return [table.titles.get(key, key) for key in keys], [[shown_cell(row, key) for key in keys] for row in table.rows]
@@ -141,12 +142,12 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
     """One sentence on one level of a plan: what the policy gives, and what any policy could give; a second if it is fragile.
 
     `level` is the plan's `summary()` with `law_exact`, `risk_neutral` (value and upper, or None) and `randomized_upper`;
-    `law` is the plan's law, which tells the size of rounding errors where value and mean are near 0.
+    `law` is the plan's law, which determines the size of rounding errors if value and mean are near 0.
     """
     tau, beta, attitude, value = (level[key] for key in ("tau", "beta", "attitude", "value"))
     upper, neutral = level["upper"], level["risk_neutral"]
     beside = (value if upper is None else upper, level["nominal"], neutral["value"] if neutral else value)
-    amounts = apart(value, *beside, directions=(-1, 1, -1, -1))
+    amounts = tell_apart(value, *beside, directions=(-1, 1, -1, -1))
     own, most, nominal, other = map(words.amount, amounts)
     promise, verb = f"in {runs(tau)} you get at least {own}", "promise"
     if value == -math.inf:
@@ -161,9 +162,9 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
     if attitude == "robust":
         parts.append(f"in the model as given the plan gives {'' if level['law_exact'] else 'at least '}{nominal}")
     elif upper is not None and attitude == "optimistic":
-        parts.append(f"with the most favourable kernel in the ball no policy can {verb} more than {most}")
+        parts.append(f"with the most favourable probabilities within the radius no policy can {verb} more than {most}")
     elif upper is not None and (
-        _equal(upper, value, level["mean"]) or (law is not None and equal_values(value, upper, law))
+        _are_equal(upper, value, level["mean"]) or (law is not None and equal_values(value, upper, law))
     ):
         parts[0] += f", the best that any policy can {verb}"
     elif upper is not None and level["randomized_upper"]:
@@ -172,27 +173,27 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
     elif upper is not None:
         parts.append(f"no policy can {verb} more than {most}")
     if neutral:
-        least = "" if _equal(neutral["upper"], neutral["value"]) else "at least "
+        least = "" if _are_equal(neutral["upper"], neutral["value"]) else "at least "
         parts.append(f"the risk-neutral policy gives {least}{other}{' there' if attitude == 'robust' else ''}")
     said = sentence("; ".join(parts))
     return f"{said} Fragile: {fragility(level['margin']['below'])}." if level["fragile"] else said
 
 
 def order_of(experiment: Experiment, measure: str | None = None, words: Words = PLAIN) -> str:
-    """Which learners have the best mean after the last episode, which follow, and whether the distance is clear.
+    """Sentence on the learners with the best mean after the last episode, the next ones, and whether the difference is clear.
 
     Learners whose means print alike are called equal.
     """
-    rows, T = experiment.order(measure), counted("episode", experiment.episodes)
+    rows, T = experiment.order(measure), count_of("episode", experiment.episodes)
     best, what, when = "largest", "mean return", f"over the last tenth of {T}"
     if measure or experiment.known:
         best = "largest" if measure == "return" else "smallest"
         what, when = f"mean cumulative {experiment.measure_name(measure or 'gap')}", f"after {T}"
     size = experiment.size
-    means = [words.amount(number(size * round(row["mean"] / size, 9), SENTENCE_DIGITS)) for row in rows]
+    means = [words.amount(format_number(size * round(row["mean"] / size, 9), SENTENCE_DIGITS)) for row in rows]
     texts = [f"{row['learner']} {mean}" for row, mean in zip(rows, means, strict=True)]
     first = means.count(means[0])
-    leaders = f"{listed([row['learner'] for row in rows[:first]])} {'has' if first == 1 else 'have'}"
+    leaders = f"{list_words([row['learner'] for row in rows[:first]])} {'has' if first == 1 else 'have'}"
     said = f"{leaders} a {what} of {means[0]} {when}"
     if len(rows) > 1:
         said = f"{leaders} the {best} {what}, {means[0]} {when}"
@@ -201,21 +202,23 @@ def order_of(experiment: Experiment, measure: str | None = None, words: Words = 
     return ", ".join([said, *texts[first + 1 : first + 2]])
 
 
-def learned(document: Mapping[str, Any], order: str, words: Words) -> str:
-    """What the learners that end best, the best policy and random play promise, the `order`, and how exact that is.
+def learning_sentences(document: Mapping[str, Any], order: str, words: Words) -> str:
+    """Sentences on the promises of the best learners, the best policy and random play, the `order`, and the exactness.
 
-    `document` is that of the learners' runs.
+    `document` comes from `learning_document`.
     """
     best = document["best"]
     if best is None:
         return f"{order}. {UNKNOWN}"
     learners, tau = document["learners"], document["tau"]
     most = max(one["mean"]["quantile"] for one in learners)
-    leaders = [one for one in learners if _equal(one["mean"]["quantile"], most, best["quantile"])]
+    leaders = [one for one in learners if _are_equal(one["mean"]["quantile"], most, best["quantile"])]
     ends = [run["quantile"] for one in leaders for run in one["runs"]]
-    numbers = apart(most, best["quantile"], document["random"]["quantile"], min(ends), max(ends), directions=[-1] * 5)
+    numbers = tell_apart(
+        most, best["quantile"], document["random"]["quantile"], min(ends), max(ends), directions=[-1] * 5
+    )
     (own, top, chance), seeds = map(words.amount, numbers[:3]), len(learners[0]["runs"])
-    whose = f"final {'policy' if len(ends) == 1 else 'policies'} of {listed([one['label'] for one in leaders])}"
+    whose = f"final {'policy' if len(ends) == 1 else 'policies'} of {list_words([one['label'] for one in leaders])}"
     said = f"In {runs(tau, 'episodes')} you get at least {own} from the {whose}"
     if seeds > 1:  # a mean of quantiles is the promise of no policy
         least = "at least " if 0.0 < best["score_error"] < math.inf else ""
@@ -226,11 +229,11 @@ def learned(document: Mapping[str, Any], order: str, words: Words) -> str:
     return f"{said}. {order}. {words.bracket(best['error'], best['score_error'])}".rstrip()
 
 
-def _equal(x: float, y: float, size: float = 0.0) -> bool:
-    """Whether two values of returns of some `size` differ only by rounding."""
+def _are_equal(x: float, y: float, size: float = 0.0) -> bool:
+    """Whether two values differ only by rounding; `size` is the size of the returns."""
     return x == y or abs(x - y) <= GAP_TOL * max(abs(x), abs(y), abs(size)) < math.inf
 
 
 def sentence(text: str) -> str:
-    """A text as a sentence: with a capital letter and a full stop."""
+    """A text as a sentence, with a capital letter and a full stop."""
     return f"{text[0].upper()}{text[1:].removesuffix('.')}."

@@ -1,1 +1,1 @@
-"""Studies: from settings to finished runs and scores, on this machine or on a cluster, resumed where they stopped."""
+"""Studies: from settings to finished runs and scores, on this machine or on a cluster; a stopped study continues where it was."""

@@ -1,6 +1,6 @@
-"""Several learners on one problem with common seeds: `bqrl.compare`.
+"""`bqrl.compare`: several learners on one problem with common seeds.
 
-The noise of a run depends on its seed and not on the learner, so learners meet the same randomness.
+The noise of a run depends on its seed and not on the learner, so all learners face the same randomness.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from bqrl.checks import number, shown, whole, wrong_type
+from bqrl.checks import bad_type, number, one_line, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.learners.run import Run, check_params, find_learner
+from bqrl.learners.run import DELTA, EPISODES, TAU, Run, check_params, find_learner
 from bqrl.study.problems import source_of
 from bqrl.study.runner import Batch, Engine, Job, Watch
 from bqrl.study.scores import Contender, Experiment
 from bqrl.study.store import RunSpec, Store
 from bqrl.study.workers import LocalWorkers, Workers
 
+SEEDS, FIRST_SEED, WORKERS = 20, 42, 2  # the defaults, in Python and on the command line
 MAX_SEEDS = 1_000_000
 
 
 def compare(
     problem: Any,
     learners: Sequence[Any],
-    tau: float = 0.1,
-    episodes: int = 1000,
-    seeds: int | Sequence[int] = 20,
-    workers: int | Workers = 2,
+    tau: float = TAU,
+    episodes: int = EPISODES,
+    seeds: int | Sequence[int] = SEEDS,
+    workers: int | Workers = WORKERS,
     *,
-    delta: float = 0.05,
+    delta: float = DELTA,
     horizon: int | None = None,
     folder: str | Path | None = None,
     watch: Watch | None = None,
@@ -53,10 +54,9 @@ def compare(
     tau, episodes
         Quantile level, and episodes of every run.
     seeds
-        The number of seeds, counted from 0, or the seeds themselves. The command line counts from --seed, which is 42:
-        `bqrl compare` runs what `seeds=range(42, 62)` runs here.
+        The number of seeds, counted from 42 as on the command line, or the seeds themselves.
     workers
-        Processes. With 1 everything runs in this process, which objects that cannot be sent to another one require.
+        Number of processes. With 1 everything runs in this process, as objects that cannot be pickled require.
     delta
         Error probability of confidence radii.
     horizon
@@ -65,7 +65,7 @@ def compare(
         Stores every finished run, so that a later call with the same folder repeats none of them. Requires learners by name
         and a model or registered environment, so that runs can be identified.
     watch
-        Receives reports of the progress; by default nothing does.
+        Receives progress reports; by default there are none.
 
     Returns
     -------
@@ -79,13 +79,13 @@ def compare(
     """
     tau = number(tau, "tau", 0.0, 1.0, "()")
     if folder is not None and not (isinstance(folder, (str, os.PathLike)) and os.fspath(folder)):
-        raise wrong_type("folder", folder, "be the path of a folder", remedy="'.' is the current one")
+        raise bad_type("folder", folder, "be the path of a folder", remedy="'.' is the current one")
     chosen, contenders, source = _seeds(seeds), _contenders(learners), source_of(problem)
     if not isinstance(workers, Workers):
         workers = Workers() if whole(workers, "workers", 1) == 1 else LocalWorkers(workers)
     jobs, runs = [], dict[str, list[RunSpec]]()
     for i, one in enumerate(contenders):
-        # A mistake in the last learner must not come out after the runs of the first.
+        # Find the mistakes of all learners before the first run.
         check_params(find_learner(one.learner), dict(one.params))
         first = Run(source.model, one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
         runs[one.label] = batch = [
@@ -114,43 +114,45 @@ def compare(
 
 
 def _check(label: str, run: RunSpec, workers: Workers) -> None:
-    """Raise an error if a run has no name to be stored under, or if it cannot be sent to another process."""
+    """Raise an error if a run cannot be identified for storage, or cannot be sent to another process."""
     try:
         named = bool(run.key or (run.problem.identity and run.name))
-    except (TypeError, ValueError):  # the name of a run needs an identity that can be written as JSON
+    except (TypeError, ValueError):  # the identity of a run must be JSON
         named = False
     if not named:
         rule = "folder requires learners by name, plain parameters, and a model or registered environment"
         raise ArgumentError(f"{rule}, got {label}; leave folder out", name="folder")
     try:
         cloudpickle.dumps(run if isinstance(workers, LocalWorkers) else None)
-    except Exception as error:  # pickling calls code of the user
+    except Exception as error:  # pickling runs user code
         reason = " ".join(str(error).split())[:120]
         text = f"{label} cannot be sent to another process ({reason}); use workers=1"
         raise ArgumentTypeError(text, name="workers") from None
 
 
 def _seeds(given: Any) -> tuple[int, ...]:
-    """The seeds: so many from 0, or those given."""
+    """Return n seeds from the first one on for a number n, or the given seeds."""
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str):
-        return tuple(range(whole(given, "seeds", 1, most=MAX_SEEDS)))
+        return tuple(range(FIRST_SEED, FIRST_SEED + whole(given, "seeds", 1, most=MAX_SEEDS)))
     found = tuple(whole(seed, "seeds", 0, most=math.inf) for seed in given)
     if not found or len(set(found)) < len(found):
-        raise ArgumentError(f"seeds must be different whole numbers, got {shown(given)}", name="seeds", value=given)
+        raise ArgumentError(f"seeds must be different whole numbers, got {one_line(given)}", name="seeds", value=given)
     return found
 
 
 def _contenders(given: Any) -> list[Contender]:
     """The learners with their parameters and different labels."""
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        text = f"learners must be a list of learners, got {shown(given)}; write e.g. ['psrl', 'ucbvi']"
+        text = f"learners must be a list of learners, got {one_line(given)}; write e.g. ['psrl', 'ucbvi']"
         raise ArgumentError(text, name="learners", value=given)
     found: dict[str, Contender] = {}
     for one in given:
         parts = one if isinstance(one, tuple | list) else (one, {})
         label, learner, params = ("", *parts) if len(parts) == 2 else parts if len(parts) == 3 else ("", one, None)
         if not isinstance(params, Mapping):
-            text = f"learners must hold names, (learner, parameters) or (label, learner, parameters), got {shown(one)}"
+            text = (
+                f"learners must hold names, (learner, parameters) or (label, learner, parameters), got {one_line(one)}"
+            )
             raise ArgumentTypeError(text, name="learners", value=one)
         name = getattr(learner, "name", "") or getattr(learner, "__name__", str(learner))
         listed = ", ".join(f"{key}={value}" for key, value in params.items())

@@ -1,4 +1,4 @@
-"""Problems of runs: models with a name, from tables of settings files or given as objects. A problem is known by its content."""
+"""Problems of runs: named models, from settings files or given as objects. A problem is identified by its content."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import gymnasium
 from pydantic import PlainValidator
 
-from bqrl.checks import nearest, shown
+from bqrl.checks import nearest, one_line
 from bqrl.envs import make, names
 from bqrl.learners.run import digest
-from bqrl.mdp.load import load
+from bqrl.mdp.load import load_model
 from bqrl.mdp.model import MDP
 from bqrl.theory import hard_instance
 
@@ -27,9 +27,9 @@ FORMS: dict[str, tuple[str, ...]] = {
     "transitions": ("transitions", "rewards", "horizon", "start", "discount"),
     "name": (),
 }
-NESTED = {"hard": "hard", "name": "params"}  # tables in which parameters may stand
+NESTED = {"hard": "hard", "name": "params"}  # subtables that may hold the parameters
 
-_received: dict[str, Any] = {}  # models from another process, by identity
+_received: dict[str, Any] = {}  # models from other processes, by identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +37,16 @@ class Problem:
     """A model or an environment with a name."""
 
     name: str
-    identity: str  # the same in every process; empty for an environment that was built by hand
+    identity: str  # the same in every process; empty for an unregistered environment
     model: Any = field(compare=False)  # or the environment
     label: str = ""
     form: str = ""
     given: Mapping[str, Any] = field(default_factory=dict)  # parameters in its table
-    builder: Callable[..., MDP] = field(default=MDP, compare=False)  # makes a model from such parameters
-    registered: Any = field(default=None, compare=False)  # what a Gymnasium id stands for
+    builder: Callable[..., MDP] = field(default=MDP, compare=False)  # makes a model from the parameters
+    registered: Any = field(default=None, compare=False)  # the specification of a Gymnasium id
 
     def changed(self, params: Mapping[str, Any]) -> Problem:
-        """The problem with other parameters in its table."""
+        """The problem with these parameters changed."""
         given, valid = dict(sorted({**self.given, **params}.items())), FORMS[self.form]
         for name in given:
             if valid and name not in valid:
@@ -58,7 +58,7 @@ class Problem:
         return replace(self, given=given, model=model, identity=digest(model))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Receive a problem; a process keeps one of equal models, with all that it has derived from it."""
+        """Unpickle a problem. A process keeps one copy of equal models, with everything derived from it."""
         self.__dict__.update(state)
         if self.registered is not None:
             gymnasium.registry.setdefault(self.registered.id, self.registered)
@@ -66,43 +66,43 @@ class Problem:
             self.__dict__["model"] = _received.setdefault(self.identity, self.model)
 
     def __str__(self) -> str:
-        params = ", ".join(f"{key}={shown(value)}" for key, value in self.given.items())
+        params = ", ".join(f"{key}={one_line(value)}" for key, value in self.given.items())
         return f"{self.name}({params})" if params else self.name
 
 
 def source_of(problem: Any) -> Problem:
-    """A problem given as an object, or as the name of a problem or environment."""
+    """The problem given as an object, or as the name of a problem or environment."""
     if isinstance(problem, str) and problem in names():
         problem = make(problem)
     if isinstance(problem, MDP):
         return Problem(name="model", identity=digest(problem), model=problem)
-    name, identity = shown(problem), ""
+    name, identity = one_line(problem), ""
     if spec := gymnasium.registry.get(problem) if isinstance(problem, str) else getattr(problem, "spec", None):
         name = spec.id
-        with suppress(TypeError, ValueError):  # arguments of the environment that have no spelling
+        with suppress(TypeError, ValueError):  # arguments of the environment that are not JSON
             if not spec.additional_wrappers:
-                identity = f"gymnasium {gymnasium.__version__} {spec.id} {canonical(spec.kwargs)}"
+                identity = f"gymnasium {gymnasium.__version__} {spec.id} {canonical_json(spec.kwargs)}"
     return Problem(name=name, identity=identity, model=problem, registered=spec if isinstance(problem, str) else None)
 
 
 def problem_of(table: Any, folder: Path = Path()) -> Problem:
-    """The problem that a table of a settings file describes; parameters may stand in the table itself."""
+    """The problem that a table of a settings file describes; parameters may be in the table itself or in a subtable."""
     if not isinstance(table, Mapping):
-        raise ValueError(f"must be a table, got {shown(table)}")
+        raise ValueError(f"must be a table, got {one_line(table)}")
     form = next((form for form in FORMS if form in table), None)
     if form is None:
         raise ValueError(f"needs one of {', '.join(FORMS)}, got {', '.join(map(str, table)) or 'nothing'}")
     given = dict(table)
     name, label = given.pop("name", ""), given.pop("label", "")
     if not isinstance(label, str) or not isinstance(name, str) or not (name or form != "name"):
-        raise ValueError(f"name and label must be texts, got {shown(name)} and {shown(label)}")
+        raise ValueError(f"name and label must be strings, got {one_line(name)} and {one_line(label)}")
     inner = given.pop(NESTED.get(form, ""), {})
     if not isinstance(inner, Mapping):
-        raise ValueError(f"{NESTED[form]} must be a table, got {shown(inner)}")
+        raise ValueError(f"{NESTED[form]} must be a table, got {one_line(inner)}")
     path = folder / str(given.pop("file", ""))
     name = name or (path.stem if form == "file" else "")
     builders: dict[str, Callable[..., MDP]] = {
-        "file": partial(load, path), "hard": _hard, "transitions": MDP, "name": partial(make, name),
+        "file": partial(load_model, path), "hard": _hard_model, "transitions": MDP, "name": partial(make, name),
     }  # fmt: skip
     problem = Problem(
         name=name or "problem", identity="", model=None, label=label or name, form=form, builder=builders[form]
@@ -110,7 +110,7 @@ def problem_of(table: Any, folder: Path = Path()) -> Problem:
     return problem.changed({**given, **inner})
 
 
-def _hard(*, actions: int = 2, horizon: int = 2, **rest: Any) -> MDP:
+def _hard_model(*, actions: int = 2, horizon: int = 2, **rest: Any) -> MDP:
     return hard_instance(A=actions, H=horizon, **rest)
 
 
@@ -118,10 +118,10 @@ def _hard(*, actions: int = 2, horizon: int = 2, **rest: Any) -> MDP:
 ProblemField = Annotated[Problem, PlainValidator(lambda table, info: problem_of(table, info.context["folder"]))]
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """JSON with one spelling: sorted keys, no spaces, no NaN.
 
-    >>> canonical({"b": 1, "a": [0.1, None]})
+    >>> canonical_json({"b": 1, "a": [0.1, None]})
     '{"a":[0.1,null],"b":1}'
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

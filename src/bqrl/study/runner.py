@@ -1,8 +1,8 @@
-"""The engine: jobs ask for runs, workers carry them out, the store keeps them; finished runs are not repeated.
+"""The engine: jobs request runs, workers carry them out, the store keeps them; finished runs are not repeated.
 
-A job is a generator that yields a `Batch` of runs and is resumed once all of them are there, so tuning can decide from one batch
-what the next one is. Many jobs proceed at once, and none depends on the order of the others. A `Watch` is informed of the
-progress.
+A job is a generator that yields a `Batch` of runs and is resumed once all of them are finished, so tuning can choose the next
+batch from the results of the last. Many jobs proceed at once, and no job depends on the order of the others. A `Watch` receives
+progress reports.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from bqrl.display import count_of
 from bqrl.learners.record import Record
 from bqrl.study.store import RunSpec, Store, Timing, execute
 from bqrl.study.workers import LostWorkersError, UnusableWorkerError, Workers
 
 LOOK_SECONDS = 0.25
-EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace says something
+EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace counts
 
 T = TypeVar("T")
 
 
 class Watch:
-    """Listens to studies, comparisons and theory experiments."""
+    """Receives progress reports of studies, comparisons and theory experiments; this class ignores them."""
 
     def say(self, text: str, detail: int = 0) -> None:
-        """Report a line: a warning (-1), progress (0), progress where there is no live display (1), or for the log (2)."""
+        """Report a line; `detail` -1: a warning, 0: progress, 1: progress if there is no live display, 2: for the log."""
 
     def phase(self, text: str, total: int | None = None) -> None:
-        """What is being done now, and in how many steps."""
+        """Begin a phase of `total` steps."""
 
     def tick(self) -> None:
-        """One more step is done."""
+        """Count one more step."""
 
     def track(self, items: Sequence[T], text: str) -> Iterator[T]:
-        """The items, one step each; a single one is a phase without steps."""
+        """The items, counted as steps of a phase; for a single item the phase has no steps."""
         self.phase(text, len(items) if len(items) > 1 else None)
         for item in items:
             yield item
@@ -62,7 +63,7 @@ def in_words(seconds: float) -> str:
 
 
 def clock(elapsed: float, left: float | None) -> str:
-    """The time elapsed and, if it is known, the time left.
+    """The time elapsed and, if known, the time left.
 
     >>> clock(75, None), clock(3, 60)
     ('1 min 15 s elapsed', '3 s elapsed, about 1 min 0 s left')
@@ -71,7 +72,7 @@ def clock(elapsed: float, left: float | None) -> str:
 
 
 class Batch(NamedTuple):
-    """Runs that a job needs before it can go on."""
+    """Runs that a job needs before it can continue."""
 
     phase: str  # what they are for
     runs: list[RunSpec]
@@ -80,10 +81,10 @@ class Batch(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """Batches of runs, one after the other, and how far they are."""
+    """Batches of runs, one after the other, and their progress."""
 
     label: str
-    steps: Iterator[Any]  # batches; a generator can decide from one what the next is
+    steps: Iterator[Any]  # batches; a generator can choose the next one from earlier results
     total_runs: int
     total_episodes: int
     phase: str = ""
@@ -98,7 +99,7 @@ class Job:
     failed: bool = False
 
     def count(self, run: RunSpec, timing: Timing | None) -> None:
-        """Take note of a finished run, and of its time if that is known."""
+        """Count a finished run, and its time if known."""
         self.runs += 1
         self.episodes += run.episodes
         if timing is not None:
@@ -107,17 +108,17 @@ class Job:
 
 
 def seconds_left(jobs: Sequence[Job], played: int, elapsed: float, workers: int) -> float | None:
-    """Forecast of the remaining time; None as long as the finished work says nothing about the rest.
+    """Forecast of the remaining time; None if the finished work does not allow one.
 
-    Every job has its own cost per episode. Before the first run of the only job is finished, the pace of its unfinished runs,
-    of which `played` episodes are known, stands in.
+    Every job has its own cost per episode. If only one job is left and none of its runs is finished, the pace of its unfinished
+    runs is used: `played` episodes so far.
     """
     rest = [job for job in jobs if not (job.over or job.failed)]
     left = [job.total_episodes - job.episodes for job in rest]
     if all(job.timed for job in rest):
         costs = [job.seconds / job.timed for job in rest]
         total = sum(episodes * cost for episodes, cost in zip(left, costs, strict=True))
-        ahead = played * min(costs, default=0.0)  # which of the jobs is being played is not known
+        ahead = played * min(costs, default=0.0)  # it is not known which job these belong to
         return max(0.0, total - ahead) / workers
     if len(rest) == 1 and played and elapsed > EVIDENCE_SECONDS:
         return (left[0] - played) * elapsed / played
@@ -129,14 +130,14 @@ class FailedRunsError(RuntimeError):
 
     def __init__(self, failures: list[tuple[RunSpec, str]]) -> None:
         self.failures = failures  # runs and messages
-        more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
-        super().__init__("a run failed{}; all others are kept. First: {}: {}".format(more, *failures[0]))
+        count = count_of("run", len(failures))
+        super().__init__("{} failed; all others are kept. First: {}: {}".format(count, *failures[0]))
 
 
 class Engine:
-    """Drives jobs to their end, and knows how far they are.
+    """Runs jobs to completion and tracks their progress.
 
-    Without a store the records stay in memory. With `strict` the first error of a run ends everything.
+    Without a store the records stay in memory. With `strict` the first error of a run is raised at once.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class Engine:
         return time.perf_counter() - self._start
 
     def episodes(self) -> tuple[int, int]:
-        """Episodes played, those of unfinished runs included as far as they are known, and episodes of all runs."""
+        """Episodes played (including those of unfinished runs, as far as they are known), and episodes of all runs."""
         total = sum(job.total_episodes for job in self.jobs)
         return min(total, sum(job.episodes for job in self.jobs) + self.workers.played()), total
 
@@ -169,7 +170,7 @@ class Engine:
         return seconds_left(self.jobs, self.workers.played(), self.seconds, self.workers.size)
 
     def drive(self) -> None:
-        """Finish every job; raises FailedRunsError at the end if runs failed, each of which stops its jobs only."""
+        """Finish every job. A failed run stops only the jobs that need it; FailedRunsError is raised at the end."""
         self.watch.show(self)
         for job in self.jobs:
             self._advance(job)
@@ -190,7 +191,7 @@ class Engine:
         return self.records[run.name] if self.store is None else self.store.load(run)
 
     def _advance(self, job: Job) -> None:
-        """Let a job say what it needs next, until it needs something that is not there."""
+        """Resume a job until it waits for runs, or is over."""
         while not (job.missing or job.over or job.failed):
             try:
                 job.phase, runs, best = next(job.steps)
@@ -206,7 +207,7 @@ class Engine:
             self._say(f"{job.label}: {said} ({clock(self.seconds, self.seconds_left())})", detail=1)
 
     def _ask(self, job: Job, run: RunSpec) -> None:
-        """Count a run of a job if it is finished; else the job waits for it."""
+        """Count a run of a job if it is finished; otherwise queue it and let the job wait."""
         name, first = run.name, not (job.runs or job.missing)
         self.used[name] = run
         if name in self._failures:
@@ -217,7 +218,7 @@ class Engine:
         elif name in self.records or (self.store is not None and self.store.has(run)):
             self.skipped += 1
             job.count(run, self._times.get(name))
-        else:  # the first run of each job comes first, so that the cost of all is soon known
+        else:  # start with the first run of each job, so that the cost of all jobs is soon known
             (self._queue.appendleft if first else self._queue.append)(name)
             self._waiting[name] = [job]
             job.missing += 1

@@ -1,7 +1,7 @@
-"""Scores of finished runs: measures of every episode, orders of learners, and bands of means.
+"""Scores of finished runs: measures per episode, rankings of learners, and confidence bands of means.
 
 An `Experiment` holds the runs of several learners with common seeds; comparisons return one, studies hold one per problem and
-level. Bands of means and clear distances are t intervals over seeds, which hold for few seeds, too.
+level. Bands of means and clear differences are based on t intervals over seeds, which also hold for few seeds.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from bqrl.checks import choice, shown, whole, wrong
-from bqrl.display import Charted, counted, views
+from bqrl.checks import bad_value, choice, one_line, whole
+from bqrl.display import Charted, count_of, views
 from bqrl.laws.atoms import smallest_scale
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -31,7 +31,7 @@ MEASURES: dict[str, tuple[str, Callable[[Record, float], FloatArray]]] = {
     "return": ("return", lambda record, _: record.returns),
 }
 NONNEGATIVE = ("exact", "gap", "expected", "regret")
-PROVEN = "proven lower value of the optimum"  # what gaps are measured from where the optimum is a bracket
+PROVEN = "proven lower value of the optimum"  # gaps refer to it if the optimum is bracketed
 MEASURES |= {"gap": MEASURES["exact"], "regret": MEASURES["expected"]}
 
 
@@ -56,10 +56,10 @@ def beats(mine: FloatArray, other: FloatArray) -> float:
     return float(np.mean(np.where(equal, 0.5, difference < 0.0)))
 
 
-def evenly(size: int, points: int) -> IntArray:
+def spread_indices(size: int, points: int) -> IntArray:
     """At most `points` indices below `size`, evenly spread, the first and the last included.
 
-    >>> evenly(10, 4).tolist()
+    >>> spread_indices(10, 4).tolist()
     [0, 3, 6, 9]
     """
     return np.unique(np.linspace(0, size - 1, min(size, points)).round().astype(np.int64))
@@ -84,7 +84,7 @@ def margin(values: FloatArray) -> FloatArray:
 
 
 def mean_band(values: FloatArray, measure: str = "") -> tuple[FloatArray, FloatArray]:
-    """Band of the mean of each column (low, high) over the rows, one per seed; of width 0 for one seed; see `band_name`.
+    """Band (low, high) of the mean of each column; rows are seeds. The width is 0 for one seed; see `band_name`.
 
     Gaps and regrets are never negative, and neither are their bands.
     """
@@ -95,7 +95,7 @@ def mean_band(values: FloatArray, measure: str = "") -> tuple[FloatArray, FloatA
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Contender:
-    """A learner of an experiment: what it is called, what runs it, and its parameters."""
+    """A learner of an experiment: its label, the learner itself, and its parameters."""
 
     label: str
     learner: Any
@@ -158,13 +158,13 @@ class Experiment(Charted):
 
     @property
     def size(self) -> float:
-        """The size of the returns, at most 1: a billionth of it is a rounding error."""
+        """The size of the returns, at most 1; a billionth of it counts as a rounding error."""
         returns = [record.points if self.known else record.returns for record in self._runs]
         return max(map(smallest_scale, returns), default=1.0)
 
     @property
     def error(self) -> float:
-        """How far the optimum may lie above the proven value that gaps are measured against; 0.0 if that is exact."""
+        """How far the optimum may lie above the proven value that gaps refer to; 0.0 if it is exact."""
         return max((record.optimum.error for record in self._runs if record.optimum is not None), default=0.0)
 
     @property
@@ -173,12 +173,12 @@ class Experiment(Charted):
         return max((record.score_error for record in self._runs), default=0.0)
 
     def measure_name(self, measure: str) -> str:
-        """A measure in words; a gap to a bracketed optimum is called so."""
+        """Name of a measure; the name of a gap says so if the optimum is bracketed."""
         return f"gap to the {PROVEN}" if measure in ("gap", "exact") and self.error > 0.0 else MEASURES[measure][0]
 
     @property
     def band(self) -> str:
-        """What the bands of tables and charts are."""
+        """Description of the bands in tables and charts."""
         return band_name(len(self.seeds))
 
     def part(self, seeds: Sequence[int], names: Mapping[str, str] | None = None) -> Experiment:
@@ -198,7 +198,7 @@ class Experiment(Charted):
         names = {one.label: one.label for one in self.learners} if names is None else names
         unknown = [seed for seed in seeds if seed not in self.seeds]
         if unknown:
-            raise wrong("seeds", unknown[0], f"be among those of the experiment, {shown(self.seeds)}")
+            raise bad_value("seeds", unknown[0], f"be among those of the experiment, {one_line(self.seeds)}")
         places = [self.seeds.index(seed) for seed in seeds]
         return replace(
             self,
@@ -245,7 +245,7 @@ class Experiment(Charted):
         return {label: self.values(label, measure)[:, -1] for label in self.records}
 
     def order(self, measure: str | None = None) -> list[dict[str, Any]]:
-        """The learners from the best mean of `ends` on.
+        """The learners, ranked by the mean of `ends`, the best first.
 
         Parameters
         ----------
@@ -254,8 +254,8 @@ class Experiment(Charted):
 
         Returns
         -------
-        Rows with learner, mean, the distance `to_next` to the next learner, seed by seed, with its standard error, and whether
-        it is clear: the 95 % t interval of the distance lies above 0. One seed does not tell.
+        Rows with the learner, its mean, the mean difference `to_next` to the next learner (paired by seed) with its standard
+        error, and whether the difference is `clear`: its 95 % t interval lies above 0. With one seed, `clear` is None.
         """
         measure = measure or ("gap" if self.known else "late_return")
         values, sign, size = self.ends(measure), -1.0 if "return" in measure else 1.0, self.size
@@ -293,7 +293,7 @@ class Experiment(Charted):
         -------
         Rows with learner, episode, mean, low and high.
         """
-        shown_episodes = evenly(self.episodes, whole(points, "points", 1))
+        shown_episodes = spread_indices(self.episodes, whole(points, "points", 1))
         rows = []
         for one in self.learners:
             values = self.values(one.label, measure)[:, shown_episodes]
@@ -303,13 +303,13 @@ class Experiment(Charted):
         return rows
 
     def rows(self) -> list[dict[str, Any]]:
-        """Final values: one row per learner, from the smallest mean gap (or the largest late return) on.
+        """Final values: one row per learner, the smallest mean gap (or the largest late return) first.
 
         Returns
         -------
         Rows with the cumulative measures after the last episode and the mean return of the last tenth of the episodes, each
         as mean, low and high; for every other learner the probability that a run of this one beats a run of that one (ties
-        count one half); and what the band is.
+        count one half); and a description of the band.
         """
         fixed = {"tau": self.tau, "episodes": self.episodes, "seeds": len(self.seeds)}
         won = {(pair["learner"], pair["other"]): pair["probability"] for pair in self.beats()}
@@ -324,9 +324,9 @@ class Experiment(Charted):
         return list(rows.values())
 
     def chart(self, measure: str | None = None) -> Any:
-        """Learning curves with their bands, as an Altair chart; the measure is "gap" where the kernel is known."""
-        return views().draw(self, measure)
+        """Learning curves with their bands, as an Altair chart; the default measure is "gap" if the kernel is known."""
+        return views().draw_chart(self, measure)
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)
-        return f"Experiment({names}; tau {self.tau:g}, {counted('episode', self.episodes)}, {counted('seed', len(self.seeds))})"
+        return f"Experiment({names}; tau {self.tau:g}, {count_of('episode', self.episodes)}, {count_of('seed', len(self.seeds))})"

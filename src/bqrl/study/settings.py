@@ -13,32 +13,32 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from bqrl.checks import is_one_line, nearest, shown
+from bqrl.checks import is_one_line, nearest, one_line
 
 
-def _one_line(text: str) -> str:
+def _check_one_line(text: str) -> str:
     if not is_one_line(text):
-        raise ValueError(f"must be one line of text without control characters, got {shown(text)}")
+        raise ValueError(f"must be one line of text without control characters, got {one_line(text)}")
     return text
 
 
 C = TypeVar("C", bound=Collection[Any])
 
 
-def different(given: C) -> C:
-    """Refuse a list with equal entries, or a table with names that some file systems do not tell apart."""
+def check_distinct(given: C) -> C:
+    """`given`; ValueError if entries of a list are equal, or if names of a table differ only in case."""
     if len({str(entry).lower() for entry in given}) < len(given):
         how = "names must differ in more than case" if isinstance(given, dict) else "entries must differ"
         raise ValueError(f"{how}, got {', '.join(map(str, given))}")
     return given
 
 
-Different = AfterValidator(different)
+Different = AfterValidator(check_distinct)
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0)]
-Line = Annotated[str, AfterValidator(_one_line)]  # may be empty
+Line = Annotated[str, AfterValidator(_check_one_line)]  # may be empty
 Text = Annotated[Line, Field(min_length=1)]
 
 
@@ -59,7 +59,7 @@ def read_settings(path: str | Path, kind: type[S], *, quick: bool = False) -> S:
     try:
         tables = tomllib.loads(place.read_text(encoding="utf-8"))
         found = settings_of(tables, kind, folder=place.parent, quick=quick)
-        if "quick" in tables and not quick:  # its mistakes are found now, not before the first quick run
+        if "quick" in tables and not quick:  # find mistakes in the quick tables now, not at the first quick run
             settings_of(tables, kind, folder=place.parent, quick=True)
         return found
     except (ValueError, TypeError, OSError) as error:
@@ -71,13 +71,13 @@ def settings_of(tables: Mapping[str, Any], kind: type[S], *, folder: Path = Path
     given = {name: table for name, table in tables.items() if name != "quick"}
     changes = tables.get("quick", {}) if quick else {}
     if not isinstance(changes, Mapping):
-        raise TypeError(f"quick must be a table, got {shown(changes)}")
+        raise TypeError(f"quick must be a table, got {one_line(changes)}")
     for name, table in changes.items():
         both = isinstance(table, Mapping) and isinstance(given.get(name), Mapping)
         given[name] = {**given[name], **table} if both else table
     if "quick" in kind.model_fields:
         given["quick"] = quick
-    try:  # JSON has lists where TOML has lists, and strict validation reads those as tuples
+    try:  # from JSON, strict validation reads lists as tuples
         return kind.model_validate_json(json.dumps(given, default=str), context={"folder": folder})
     except ValidationError as found:
         messages = [_message(error, kind, changes) for error in found.errors()]
@@ -85,7 +85,7 @@ def settings_of(tables: Mapping[str, Any], kind: type[S], *, folder: Path = Path
 
 
 def try_all(calls: Iterable[tuple[str, Callable[[], Any]]]) -> None:
-    """Make every call; ValueError, which pydantic collects, lists the places and messages of those that fail."""
+    """Make every call; one ValueError (which pydantic collects) lists the places and messages of all failures."""
     found = []
     for place, call in calls:
         try:
@@ -97,7 +97,7 @@ def try_all(calls: Iterable[tuple[str, Callable[[], Any]]]) -> None:
 
 
 def _message(error: Any, kind: type[Settings], changes: Mapping[str, Any]) -> str:
-    """One mistake: where ("learners.eps_q.grid[0]"), what must be, and what was found; `changes` are those of a quick run."""
+    """One mistake: its place ("learners.eps_q.grid[0]"), the rule and the value; `changes` are those of a quick run."""
     parts = [part for part in error["loc"] if part != "[key]"]  # pydantic's mark of a mistake in the name of a table
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")
     if len(parts) > 1 and isinstance(table := changes.get(parts[0]), Mapping) and parts[1] in table:
@@ -105,14 +105,14 @@ def _message(error: Any, kind: type[Settings], changes: Mapping[str, Any]) -> st
     if error["type"] == "missing":
         return f"{where} is missing"
     if error["type"] == "extra_forbidden":
-        return f"{where} is not a setting{nearest(parts[-1], _known(kind, parts[:-1]))}"
+        return f"{where} is not a setting{nearest(parts[-1], _setting_names(kind, parts[:-1]))}"
     if error["type"] == "value_error":
         return f"{where}: {error['ctx']['error']}".removeprefix(": ")
-    return f"{where}: {error['msg']}, got {shown(error['input'])}"
+    return f"{where}: {error['msg']}, got {one_line(error['input'])}"
 
 
-def _known(kind: Any, location: Sequence[Any]) -> Iterable[str]:
-    """Names of the settings of the table at that location of a file; tables may be optional, or stand in a list or a table."""
+def _setting_names(kind: Any, location: Sequence[Any]) -> Iterable[str]:
+    """Names of the settings of the table at a location; tables may be optional, or elements of a list or a table."""
     for part in location:
         if part in kind.model_fields:
             annotation = kind.model_fields[part].annotation

@@ -1,10 +1,10 @@
-"""What a study is: every setting of a study file as a frozen `Spec`.
+"""All settings of a study file as a frozen `Spec`.
 
 [study]            name, title, unit, stage, levels, episodes, delta, seeds, replication_seeds, variant_seeds, plot
 [problem]          name and the builder's parameters; or file with horizon, start, discount
 [tuning]           points, rungs, seeds, level, tail
 [learners.KEY]     learner, label, per_level, params, grid, plot, open; KEY names the columns of the tables
-[variants.KEY]     parameters of the problem to change; the final configurations run there, too
+[variants.KEY]     parameters of the problem to change; the final configurations also run there
 [final_policy]     learner, leave_out: whose final policy is written, and which states are left out
 [quick.study]      settings that a quick run replaces; [quick.tuning] likewise
 """
@@ -19,9 +19,9 @@ import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from bqrl.checks import choice
-from bqrl.learners.run import find_learner
+from bqrl.learners.run import DELTA, find_learner
 from bqrl.study.problems import Problem, ProblemField
-from bqrl.study.settings import Count, Different, Level, Line, Positive, Seed, Settings, Text, different, try_all
+from bqrl.study.settings import Count, Different, Level, Line, Positive, Seed, Settings, Text, check_distinct, try_all
 from bqrl.study.store import RunSpec
 
 Levels = Annotated[tuple[Level, ...], Field(min_length=1), Different]
@@ -48,7 +48,7 @@ class Tuning(Settings):
 
 
 class Entry(Settings):
-    """A learner of the study: what is fixed about it and the range of what is tuned."""
+    """A learner of the study: its fixed parameters and the range of the tuned one."""
 
     learner: Text
     label: Line = ""
@@ -86,9 +86,9 @@ class Entry(Settings):
         return tuple(float(f"{x:.6g}") for x in np.geomspace(*self.grid, points))
 
 
-def _named(learners: dict[str, Entry]) -> dict[str, Entry]:
-    """The learners, each with its key and a label of its own."""
-    different([one.label or key for key, one in learners.items()])
+def _add_keys(learners: dict[str, Entry]) -> dict[str, Entry]:
+    """The learners, each with its key and a label that no other learner has."""
+    check_distinct([one.label or key for key, one in learners.items()])
     return {key: one.model_copy(update={"key": key, "label": one.label or key}) for key, one in learners.items()}
 
 
@@ -97,14 +97,14 @@ class StudyTable(Settings):
 
     name: Text
     title: Line = ""
-    unit: Text | None = None  # of returns, and the name of a stage; else those of the problem
+    unit: Text | None = None  # unit of returns; by default that of the problem, and likewise for the name of a stage
     stage: Text | None = None
     levels: Levels
-    plot: tuple[Measure, ...] = ()  # of the main table of each level; else "exact"
+    plot: tuple[Measure, ...] = ()  # measure of the main table of each level; by default "exact"
     episodes: Count
-    delta: Level = 0.05
+    delta: Level = DELTA
     seeds: Annotated[Seeds, Field(min_length=2)]  # held out: tables and figures
-    replication_seeds: Seeds = ()  # further ones: how large the variation between seeds is
+    replication_seeds: Seeds = ()  # further seeds, which show the variation between seeds
     variant_seeds: Seeds = ()  # on the variants of the problem
 
     @model_validator(mode="after")
@@ -128,14 +128,14 @@ class Spec(Settings):
     study: StudyTable
     problem: ProblemField
     tuning: Tuning | None = None
-    learners: Annotated[dict[Key, Entry], Field(min_length=1), Different, AfterValidator(_named)]
+    learners: Annotated[dict[Key, Entry], Field(min_length=1), Different, AfterValidator(_add_keys)]
     variants: Annotated[dict[Key, dict[str, Any]], Different] = Field(default_factory=dict)
     final_policy: FinalPolicy | None = None
     quick: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Spec:
-        """Check what concerns several tables; the last check starts every learner on every problem."""
+        """Check rules that concern several tables; the last check starts every learner on every problem."""
         study, tuning = self.study, self.tuning
         if self.final_policy is not None:
             choice(self.final_policy.learner, "final_policy.learner", self.learners)
@@ -179,11 +179,11 @@ class Spec(Settings):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What is measured; gaps to the paper's capped reference only if some main table shows them. The first one tunes."""
+        """The measures; "capped" only if the main table of some level shows it. Tuning uses the first measure."""
         return ("capped",) * ("capped" in self.plot) + ("exact", "expected")
 
     def training_levels(self, entry: Entry) -> tuple[float, ...]:
-        """Levels that the learner is trained for: each, or one that stands for all."""
+        """Levels that the learner is trained for: every level, or one for all."""
         if entry.per_level:
             return self.levels
         return (self.tuning.level if self.tuning is not None else self.levels[0],)
@@ -202,7 +202,7 @@ class Spec(Settings):
         return [first, *((name, problem, self.study.variant_seeds) for name, problem in changed.items())]
 
     def ranking_seeds(self, variant: str = "") -> tuple[int, ...]:
-        """Seeds that decide orderings: those that no choice was made on, where there are such."""
+        """Seeds that decide rankings: those not used for any choice, if there are any."""
         return self.study.variant_seeds if variant else (self.study.replication_seeds or self.study.seeds)
 
     def workload(self, entry: Entry) -> tuple[int, int]:

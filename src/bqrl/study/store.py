@@ -1,9 +1,9 @@
-"""One run, what fixes it and how it is carried out; and finished runs on disk, in the subfolder `runs`.
+"""The specification and the execution of one run, and the finished runs on disk, in the subfolder `runs`.
 
-That folder holds a log and one file per run, written whole or not at all: an .npz archive that `Record.load` reads, with one more
-array, `run`: the identity of the run and the names of all arrays as canonical JSON. The archive has a checksum of each array. The
-name of the file is a hash of the identity. A damaged file, or one of another run, is reported and the run is repeated. The log
-also holds the times of all runs, because their files must not depend on clocks.
+That folder holds a log and one file per run, which is written atomically. The file is an .npz archive that `Record.load` reads.
+Its additional array `run` holds the identity of the run and the names of all arrays as canonical JSON; the archive has a checksum
+of each array. The file name contains a hash of the identity. If a file is damaged or belongs to another run, this is reported
+and the run is repeated. The times of all runs are in the log, because the files must not depend on clocks.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from bqrl.learners.run import Run
 from bqrl.mdp.files.atomic import drafts, write_whole
 from bqrl.mdp.files.npz import pack, unpack
 from bqrl.mdp.model import MDP
-from bqrl.study.problems import Problem, canonical
+from bqrl.study.problems import Problem, canonical_json
 from bqrl.study.workers import PLAYED, fingerprint
 
 FORMAT = 3  # of a result file
 RUNS, LOG = "runs", "runs/study.log"
 LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
-TIME = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "  # how lines of the log begin
+TIME = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "  # beginning of a line of the log
 DONE = re.compile(rf"{TIME}done (\S+) core=([0-9.]+) episode=([0-9.]+): ", re.MULTILINE)
 
 _one_at_a_time = threading.Lock()
@@ -53,12 +53,12 @@ class RunSpec:
     seed: int
     horizon: int | None = None  # of an environment
     notes: bool = False  # whether the learner's notes are stored
-    key: str = ""  # name of a run that is not stored
+    key: str = ""  # name of the run if it is not stored
     code: str = field(default_factory=fingerprint)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that can change the result, the code that computes it included."""
+        """Everything that can change the result, including the code that computes it."""
         fixed = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "key"}
         return {**fixed, "format": FORMAT, "problem": self.problem.identity}
 
@@ -67,7 +67,7 @@ class RunSpec:
         """Name of the result file without its ending."""
         if self.key:
             return self.key
-        digest = hashlib.sha256(canonical(self.identity).encode()).hexdigest()
+        digest = hashlib.sha256(canonical_json(self.identity).encode()).hexdigest()
         return f"{self.learner}_{self.episodes}_{self.seed}_{digest[:32]}"
 
     def start(self) -> Run:
@@ -82,17 +82,17 @@ class RunSpec:
 
 
 class Timing(NamedTuple):
-    """Seconds of a run: of one core, and elapsed per episode once everything is compiled."""
+    """Seconds of a run: core time in total, and elapsed time per episode once everything is compiled."""
 
     core: float
     episode: float
 
 
 def execute(spec: RunSpec) -> tuple[dict[str, Any], Timing]:
-    """Carry out a run, usually in a worker process: its record as plain arrays, which any process can read, and its times.
+    """Carry out a run, usually in a worker process, and return its record as plain arrays, and its times.
 
-    A process carries out one run at a time: threads would only wait for each other. The time per episode is that of the second
-    half of the run, when everything is compiled.
+    A process carries out one run at a time, because threads would only wait for each other. The time per episode is that of
+    the second half of the run, when everything is compiled.
     """
     with _one_at_a_time:
         run, core, half = spec.start(), time.process_time(), 0.0
@@ -111,22 +111,22 @@ def execute(spec: RunSpec) -> tuple[dict[str, Any], Timing]:
 
 
 def to_bytes(run: RunSpec, arrays: Mapping[str, Any]) -> bytes:
-    """File of the arrays of a record."""
+    """Content of the file of a run with the arrays of its record."""
     arrays = {**arrays, "law_of": arrays["law_of"].astype(np.int32)}
-    arrays["run"] = np.array(canonical([run.identity, sorted(arrays)]))
+    arrays["run"] = np.array(canonical_json([run.identity, sorted(arrays)]))
     return pack(arrays)
 
 
 def from_bytes(run: RunSpec, content: bytes) -> Record:
     """The record in a file; ValueError if the file is damaged or belongs to another run."""
     arrays = unpack(content)
-    if str(arrays.pop("run", "")) != canonical([run.identity, sorted(arrays)]):
+    if str(arrays.pop("run", "")) != canonical_json([run.identity, sorted(arrays)]):
         raise ValueError("the file does not hold the result of this run")
     return Record.from_arrays(arrays)
 
 
 class Store:
-    """The finished runs of a study in a folder, which is locked while the store is open, so that one process alone writes.
+    """The finished runs of a study in a folder, which is locked while the store is open, so that only one process writes.
 
     The lock file stays behind after release; the lock itself ends with its process.
     """
@@ -166,14 +166,14 @@ class Store:
         self._lock.release()
 
     def _is_ours(self) -> bool:
-        """Whether the subfolder is empty or holds a log of ours."""
+        """Whether the subfolder is empty or holds a log of bqrl."""
         if self.log.is_symlink() or not self.log.is_file():
             return self.runs.is_dir() and not any(self.runs.iterdir())
         with self.log.open(encoding="utf-8", errors="replace") as file:
             return re.match(f"{TIME}|$", file.read(20)) is not None
 
     def say(self, text: str, detail: int = 0) -> None:
-        """Write a line to the log, and report it with its detail, as `Watch.say` takes them."""
+        """Write a line to the log and report it; `detail` as in `Watch.say`."""
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n"
         with suppress(OSError), self.log.open("ab") as file:  # a full disk must not end a study here
             file.write(line.encode(errors="replace"))
@@ -181,11 +181,11 @@ class Store:
             self.report(text, detail)
 
     def path(self, name: str) -> Path:
-        """File of the run of that name."""
+        """Path of the file of a run, by its name."""
         return self.runs / f"{name}.npz"
 
     def has(self, run: RunSpec) -> bool:
-        """Whether the run is finished and its file sound; reports a file that is not."""
+        """Whether the run is finished and its file valid; reports an invalid file."""
         path = self.path(run.name)
         if not path.is_file():
             return False
@@ -213,6 +213,6 @@ class Store:
         return record
 
     def times(self) -> dict[str, Timing]:
-        """Times of every run that was ever carried out in the folder, by name."""
+        """Times of all runs that were carried out in the folder, by name."""
         found = DONE.findall(self.log.read_text(encoding="utf-8", errors="replace"))
         return {name: Timing(core=float(core), episode=float(episode)) for name, core, episode in found}

@@ -19,10 +19,10 @@ from bqrl.learners.score import scoring_grid
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import MarkovPolicy
 from bqrl.planners.confidence import log_buffer
 from bqrl.planners.expected import best_mean
 from bqrl.planners.solve import guarantee_curve
+from bqrl.policies.markov import MarkovPolicy
 from bqrl.study.runner import Batch, Engine, Job, Watch
 from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.spec import Entry, Spec
@@ -33,7 +33,7 @@ from bqrl.study.workers import LocalWorkers, Workers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What runs on a problem are measured against at one level."""
+    """Reference values for runs on a problem at one level."""
 
     tau: float
     capped: float | None  # the paper's numerical reference, where the study shows gaps to it
@@ -44,7 +44,7 @@ class Reference:
 
 @per_model
 def reference(mdp: MDP, tau: float, capped: bool = True) -> Reference:
-    """References of a model at one level; the capped one only on request, because it does not exist for every problem."""
+    """References of a model at one level; the capped one only on request, because not every problem has one."""
     curve = guarantee_curve(mdp)
     return Reference(
         tau=tau,
@@ -68,7 +68,7 @@ class Final:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picked:
-    """The final policy of a level that is shown: least quantile error, then buffered error, then seed."""
+    """The final policy shown for a level, from the seed with the least quantile error, then buffered error, then number."""
 
     seed: int
     actions: IntArray  # (H, S)
@@ -84,7 +84,7 @@ class Study:
     experiments: dict[tuple[str, float], Experiment]  # the final runs by variant or "" and level; labels are keys
     tunings: dict[tuple[str, float], Tuned]  # by the learner's key and the level that it was tuned for
     picked: dict[float, Picked]  # by level
-    session: dict[str, Any]  # times and counts: all that may differ between two executions of the same study
+    session: dict[str, Any]  # times and counts, which may differ between two executions of the study
 
     def problem(self, variant: str = "") -> MDP:
         """The model of a variant."""
@@ -92,28 +92,30 @@ class Study:
         return found
 
     def shown(self, tau: float, variant: str = "", names: Mapping[str, str] | None = None) -> Experiment:
-        """The final runs on the seeds of tables and curves, on the problem itself the held-out ones."""
+        """The final runs on the seeds of tables and curves: the held-out seeds or, for a variant, its own."""
         seeds = self.spec.study.variant_seeds if variant else self.spec.study.seeds
         return self.experiments[variant, tau].part(seeds, names)
 
     def ranked(self, tau: float, variant: str = "", names: Mapping[str, str] | None = None) -> Experiment:
-        """The final runs on the seeds that decide orderings."""
+        """The final runs on the seeds that decide rankings."""
         return self.experiments[variant, tau].part(self.spec.ranking_seeds(variant), names)
 
     def reference(self, tau: float, variant: str = "") -> Reference:
-        """What gaps on a variant are measured against."""
+        """Reference values of a variant at one level."""
         return reference(self.problem(variant), tau, "capped" in self.spec.measures)
 
 
 def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, watch: Watch | None = None) -> Study:
-    """Carry out what is missing of a study and score it.
+    """Carry out the missing runs of a study and score it.
 
     The folder stores every finished run, so that a second call continues. The workers, by default processes on all cores, are
-    closed in any case. Raises FailedRunsError if runs failed; all others are stored.
+    always closed. Raises FailedRunsError if runs failed; all others are stored.
     """
     workers = LocalWorkers() if workers is None else workers
     try:
-        for (_, problem, _), tau in product(spec.problems, spec.levels):  # one that fails must do so before the runs
+        for (_, problem, _), tau in product(
+            spec.problems, spec.levels
+        ):  # an impossible reference must fail before the runs
             reference(problem.model, tau, "capped" in spec.measures)
         watch = Watch() if watch is None else watch
         with Store(folder, watch.say) as store:
@@ -129,7 +131,7 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
             store.say(f"{spec.study.name}{quick}: {total}, {workers.size} at a time")
             engine.drive()
             store.say(f"{engine.made} runs made, {engine.skipped} skipped because they were finished before")
-            times = store.times()  # runs of earlier sessions count with the time that they took then
+            times = store.times()  # includes the times of runs from earlier sessions
             session = {
                 "seconds": engine.seconds,
                 "workers": workers.size,
@@ -198,7 +200,7 @@ def _study(spec: Spec, done: list[Final], session: dict[str, Any]) -> Study:
             learners=tuple(final.learner for final in chosen),
             records={final.learner.label: final.records[variant] for final in chosen},
         )
-    picked = {tau: _picked(spec, experiments["", tau]) for tau in spec.levels}
+    picked = {tau: _pick_policy(spec, experiments["", tau]) for tau in spec.levels}
     return Study(
         spec=spec,
         finals=finals,
@@ -209,8 +211,8 @@ def _study(spec: Spec, done: list[Final], session: dict[str, Any]) -> Study:
     )
 
 
-def _picked(spec: Spec, experiment: Experiment) -> Picked | None:
-    """The final policy that is shown; None if the study names no learner or its policies are not Markov."""
+def _pick_policy(spec: Spec, experiment: Experiment) -> Picked | None:
+    """The final policy to show; None if the study names no learner for it or the policy is not Markov."""
     if spec.final_policy is None:
         return None
     seeds, tau, beta = spec.study.seeds, experiment.tau, log_buffer(experiment.tau)(spec.episodes - 1)

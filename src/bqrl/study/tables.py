@@ -1,4 +1,4 @@
-"""The tables of a study as CSV files, which papers/ucb_bqrl/README.md lists; none of them holds a clock time.
+"""The tables of a study as CSV files, listed in src/bqrl/papers/ucb_bqrl/README.md; none of them holds a clock time.
 
 Values are cumulative; `_mean` and `_std` (of the sample) are over seeds. A quick run adds the column `quick`.
 """
@@ -21,14 +21,13 @@ from bqrl.study.tune import Tuned
 
 KINDS = {"capped": "gap", "exact": "gap", "expected": "regret"}
 Sheet = list[list[Any]]  # a header and rows
-FORMULA = re.compile(
-    r"'*[=+@\t\r-]"
-)  # the beginning of texts that spreadsheets run, and of those that would be read back as such
+# The beginning of a text that a spreadsheet would run as a formula, after any number of apostrophes.
+FORMULA = re.compile(r"'*[=+@\t\r-]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def study_tables(study: Study) -> dict[str, bytes]:
-    """Content of every table but the final policies, by file name."""
+    """Content of every table except the final policies, by file name."""
     spec, sheets = study.spec, dict[str, Sheet]()
     plotted = {key: key for key, entry in spec.learners.items() if entry.plot}
     for tau, measure in zip(spec.levels, spec.plot, strict=True):
@@ -48,7 +47,7 @@ def study_tables(study: Study) -> dict[str, bytes]:
 
 
 def policy_table(study: Study, tau: float, state_title: str, *, numbers: bool) -> tuple[str, bytes] | None:
-    """File name and content of the final policy that is shown; actions as `numbers` or by name. None if there is none."""
+    """File name and content of the final policy to show, with actions as `numbers` or names; None if there is none."""
     picked, chosen, mdp = study.picked.get(tau), study.spec.final_policy, study.problem()
     if picked is None or chosen is None:
         return None
@@ -66,7 +65,7 @@ def shown_states(study: Study) -> list[int]:
 
 
 def file_name(text: str) -> str:
-    """A text as a part of file names, of which it takes at most 60 characters.
+    """A text as a part of file names, with at most 60 characters.
 
     >>> file_name("two roads"), file_name("ICU-Sepsis")
     ('two_roads', 'ICU-Sepsis')
@@ -96,24 +95,24 @@ def _csv(study: Study, sheet: Sheet) -> bytes:
 
 
 def sheet_csv(sheet: Iterable[Sequence[Any]]) -> bytes:
-    r"""A table for people as CSV in UTF-8. A text that a spreadsheet would take for a formula begins with an apostrophe.
+    r"""A table for people as CSV in UTF-8. A text that a spreadsheet would run as a formula gets an apostrophe.
 
     >>> sheet_csv([["state", "value"], ["=1+1", -2.5], ["-3", None]])
     b"state,value\n'=1+1,-2.5\n-3,\n"
     """
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_guarded(cell) for cell in row] for row in sheet)
+    csv.writer(text, lineterminator="\n").writerows([_guard(cell) for cell in row] for row in sheet)
     return text.getvalue().encode()
 
 
-def _guarded(cell: Any) -> Any:
-    """The cell, with a further apostrophe if it is a formula; numbers are none."""
+def _guard(cell: Any) -> Any:
+    """The cell, with an apostrophe before it if it is a formula; numbers are not formulas."""
     formula = isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell)
     return f"'{cell}" if formula else cell
 
 
-def unguarded(cell: str) -> str:
-    """What `sheet_csv` was given, from what it wrote."""
+def unguard(cell: str) -> str:
+    """The text of a cell that `sheet_csv` wrote, without the apostrophe that it added."""
     return cell[1:] if cell[:1] == "'" and FORMULA.match(cell) else cell
 
 
@@ -149,7 +148,7 @@ def _laws(experiment: Experiment) -> Sheet:
 
 
 def _rungs(tuned: Tuned) -> Sheet:
-    """Every configuration of every rung, and whether it went on."""
+    """Every configuration of every rung, and whether it was kept."""
     rows: Sheet = [["rung", "episodes", tuned.parameter, "gap_mean", "gap_error", "tail_return", "kept"]]
     went_on = [*({trial.place for trial in rung.trials} for rung in tuned.rungs[1:]), {tuned.winner.place}]
     for number, (rung, kept) in enumerate(zip(tuned.rungs, went_on, strict=True), start=1):

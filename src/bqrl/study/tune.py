@@ -1,4 +1,4 @@
-"""Successive halving: many configurations for a short time, the better half for twice as long, and so on.
+"""Successive halving: many configurations in short runs, the better half in runs twice as long, and so on.
 
 Every rung is a fresh run of each remaining configuration on every validation seed. Configurations are ranked by their mean
 cumulative quantile gap; ties go to the larger mean return of the last episodes, then to the smaller value.
@@ -17,7 +17,7 @@ from bqrl.study.runner import Batch
 from bqrl.study.scores import margin
 from bqrl.study.store import RunSpec
 
-TIE = 1e-9  # sums of gaps that differ by less, relative to the size of the returns, are equal up to rounding
+TIE = 1e-9  # relative to the size of the returns; sums of gaps that differ by less are equal up to rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +80,8 @@ class Tuned:
     def edge(self) -> tuple[str, bool | None] | None:
         """For a winner at an edge of the grid: "lowest" or "highest", and whether the criterion is flat there; else None.
 
-        Flat: the winner's neighbour did as well in their last common rung, within the 95 % t interval of the difference seed
-        by seed. None: the two were never compared.
+        The criterion is flat if the winner's neighbour did as well in their last common rung, within the 95 % t interval of the
+        difference by seed; None means that the two were never compared.
         """
         place = self.winner.place
         if 0 < place < len(self.values) - 1:
@@ -112,9 +112,9 @@ def halving(
     parameter: str, values: Sequence[float], rungs: Sequence[tuple[int, int]],
     runs: Callable[[float, int], list[RunSpec]], score: Callable[[RunSpec], tuple[float, float]], size: float = 1.0,
 ) -> Generator[Batch, None, Tuned]:  # fmt: skip
-    """Yield the batch of each rung (configurations, episodes) and return the trace; runs(value, episodes) are scored after it.
+    """Yield the runs of each rung (configurations, episodes) as a batch, score them, and return the trace.
 
-    `size` is the size of the returns.
+    `runs(value, episodes)` lists the runs of a configuration; `size` is the size of the returns.
     """
     done: list[Rung] = []
     left, best = list(range(len(values))), ""

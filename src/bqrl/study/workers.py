@@ -1,15 +1,15 @@
-"""Workers carry out calls; `submit` returns a future, as the executors of `concurrent.futures` do.
+"""Workers carry out calls; `submit` returns a future, like the executors of `concurrent.futures`.
 
-`Workers` calls in this process. `LocalWorkers` are spawned processes with one compute thread each, every one in a pool of its
-own: if a process dies, only its current call is repeated. A call at which three processes died has failed. Calls are sent by
-cloudpickle, with the code of what the main script or a notebook defines: processes never import the main script. Results are
-plain data, so that no copy of a class of that script comes back.
+`Workers` makes calls in this process. `LocalWorkers` are spawned processes with one compute thread each. Each process has its
+own pool: if a process dies, only its current call is repeated. A call fails if three processes die at it. Calls are sent by
+cloudpickle, including code that the main script or a notebook defines, so processes never import the main script. Results are
+plain data, so that they contain no copies of classes of that script.
 
-`ClusterWorkers` are those of a Dask cluster: `dask scheduler` on one machine, `dask worker ADDRESS` on any number of them. A
-worker carries out one run at a time, so cores are used by processes: `dask worker ADDRESS --nworkers 8 --nthreads 1`. Results
-travel back to the machine of the study, which alone writes files. Dask deserialises pickles, which can execute any code, from
-every member of the cluster: use it in trusted networks only, and with TLS (`distributed.Security`) where others can reach the
-ports.
+`ClusterWorkers` are the workers of a Dask cluster: `dask scheduler` on one machine, `dask worker ADDRESS` on any number of
+machines. A worker carries out one run at a time, so several cores need several processes: `dask worker ADDRESS --nworkers 8
+--nthreads 1`. Results are sent to the machine of the study, and only that machine writes files. Dask deserialises pickles, which
+can execute any code, from every member of the cluster: use it in trusted networks only, and with TLS (`distributed.Security`) if
+others can reach the ports.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ import cloudpickle
 
 import bqrl
 from bqrl.checks import whole
-from bqrl.display import counted
+from bqrl.display import count_of
 
-CODE = ("envs", "kernels", "laws", "learners", "mdp", "planners")  # packages whose code decides a result
+CODE = ("envs", "laws", "learners", "loops", "mdp", "planners", "policies")  # packages whose code determines a result
 ONE_THREAD = (
     "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
@@ -53,7 +53,7 @@ PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfi
 
 @cache
 def fingerprint() -> str:
-    """The library's version and a hash of the code that computes results; other code gives runs other names."""
+    """The library's version and a hash of the code that computes results; runs of other code have other names."""
     root = Path(bqrl.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
@@ -63,19 +63,19 @@ def fingerprint() -> str:
 
 
 class LostWorkersError(OSError):
-    """No worker is left that could carry out a call."""
+    """No worker is left to carry out a call."""
 
 
 class UnusableWorkerError(ImportError):
-    """A worker has no bqrl, or another one."""
+    """A worker has no bqrl, or one with other code."""
 
 
 class Workers:
-    """Carries out calls; this class does so in the calling process, at once, when a call is submitted."""
+    """Carries out calls; this class runs calls synchronously, in the calling process."""
 
-    size = 1  # how many calls proceed at a time
-    capacity = 1  # how many calls may be submitted at a time
-    lost = "the workers were lost; finished runs are kept"  # what a cancelled call means
+    size = 1  # number of calls carried out at a time
+    capacity = 1  # number of calls that may be submitted at a time
+    lost = "the workers were lost; finished runs are kept"  # message for a cancelled call
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Submit one call."""
@@ -87,7 +87,7 @@ class Workers:
         return future
 
     def notes(self) -> list[str]:
-        """What the user should know since the last call: workers that came or went."""
+        """Messages since the last call of this method, such as a changed number of workers."""
         return []
 
     def played(self) -> int:
@@ -99,9 +99,9 @@ class Workers:
 
 
 class LocalWorkers(Workers):
-    """Processes of this machine; all cores unless `size` is given. One thread waits for each of them."""
+    """Processes of this machine, by default one per core. One thread waits for each process."""
 
-    _starting = threading.Lock()  # of all workers, because a start changes the environment for a moment
+    _starting = threading.Lock()  # shared by all workers: a start changes the environment for a moment
 
     def __init__(self, size: int | None = None) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -112,11 +112,11 @@ class LocalWorkers(Workers):
         self._closed = False
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Submit one call; it has failed if its process died three times."""
+        """Submit one call; it fails if its process dies three times."""
         return self._threads.submit(self._call, function, *arguments)
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Carry out a call in the process of this thread, and again in a new one if that dies."""
+        """Carry out a call in the process of this thread; if the process dies, repeat it in a new one."""
         sent = cloudpickle.dumps((function, arguments))
         for _ in range(MAX_DEATHS):
             try:
@@ -124,22 +124,22 @@ class LocalWorkers(Workers):
             except BrokenExecutor:
                 self._pools.pop(threading.get_ident(), None)
             else:
-                return received(*answer)
+                return unpack_answer(*answer)
         raise ChildProcessError(f"its worker process died {MAX_DEATHS} times")
 
     def _process(self) -> ProcessPoolExecutor:
-        """The process of this thread; it is started if there is none."""
+        """The process of this thread, started if necessary."""
         with self._starting:
             if self._closed:
                 raise CancelledError
             key = threading.get_ident()
             if key not in self._pools:
                 context = multiprocessing.get_context("spawn")
-                count = context.RawValue("q", 0)  # one process writes it
+                count = context.RawValue("q", 0)  # only one process writes it
                 self._pools[key] = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,)), count
                 environment, main = os.environ, vars(sys.modules["__main__"])
                 hidden = dict.fromkeys(("__file__", "__spec__"))  # by which a process finds the main script
-                with _changed(environment, dict.fromkeys(ONE_THREAD, "1")), _changed(main, hidden):
+                with _override(environment, dict.fromkeys(ONE_THREAD, "1")), _override(main, hidden):
                     self._pools[key][0].submit(int)  # starts the process, which inherits the environment
             return self._pools[key][0]
 
@@ -153,14 +153,14 @@ class LocalWorkers(Workers):
             self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         for pool, _ in list(self._pools.values()):
-            for process in list((pool._processes or {}).values()):  # public from Python 3.14 on, as kill_workers()
+            for process in list((pool._processes or {}).values()):  # from Python 3.14 on: kill_workers()
                 process.kill()
             pool.shutdown(cancel_futures=True)  # waits for its thread, which the end of the interpreter could disturb
         self._pools = {}
 
 
 class ClusterWorkers(Workers):
-    """The workers of the Dask scheduler at `address`; `security` is a `distributed.Security` or what Dask's settings say."""
+    """The workers of the Dask scheduler at `address`; `security` is a `distributed.Security`, by default from Dask's settings."""
 
     def __init__(self, address: str, security: Any = None) -> None:
         self.address, self.lost = address, f"the cluster at {address} was lost; finished runs are kept"
@@ -169,7 +169,7 @@ class ClusterWorkers(Workers):
             from distributed.comm.addressing import get_address_host_port
         except ImportError:
             raise ValueError('a cluster needs Dask; install it with: pip install "bqrl[cluster]"') from None
-        for name in logging.root.manager.loggerDict:  # our own messages say what matters
+        for name in logging.root.manager.loggerDict:  # bqrl reports what matters itself
             if name.split(".")[0] == "distributed":
                 logging.getLogger(name).setLevel(logging.CRITICAL)
         connect: Any = Client  # it has no annotations
@@ -178,12 +178,12 @@ class ClusterWorkers(Workers):
             if not (host and 0 < port < 65536):
                 raise ValueError("expected tcp://HOST:PORT")
             self._client = connect(address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
-        except Exception as error:  # Dask fails in many ways
+        except Exception as error:  # Dask raises many kinds of errors
             why = " ".join(str(error).split())[:120] or type(error).__name__
             raise ConnectionError(
                 f"no Dask scheduler answers at {address!r} ({why}); start one with `dask scheduler`"
             ) from None
-        self._executor = self._client.get_executor(pure=False)  # pure calls with equal arguments would be merged
+        self._executor = self._client.get_executor(pure=False)  # Dask would merge pure calls with equal arguments
         self._looked, self._reported = -LOOK_SECONDS, -1
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
@@ -197,10 +197,10 @@ class ClusterWorkers(Workers):
             try:
                 try:
                     found = answer.result()
-                except ImportError as error:  # of `call`: errors of a run are part of the answer
+                except ImportError as error:  # raised by `call`; errors of a run are part of the answer
                     raise UnusableWorkerError(str(error)) from None
-                future.set_result(received(*found))
-            except BaseException as error:  # a worker that was killed or a call that was cancelled is one, too
+                future.set_result(unpack_answer(*found))
+            except BaseException as error:  # includes killed workers and cancelled calls
                 future.set_exception(error)
 
         sent = cloudpickle.dumps((function, arguments))
@@ -208,7 +208,7 @@ class ClusterWorkers(Workers):
         return future
 
     def notes(self) -> list[str]:
-        """A line when the number of workers has changed; LostWorkersError if the scheduler is gone."""
+        """A line if the number of workers has changed; raises LostWorkersError if the scheduler is gone."""
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return []
         self._looked = time.monotonic()
@@ -217,26 +217,26 @@ class ClusterWorkers(Workers):
         try:
             threads = self._client.nthreads()
         except (OSError, TimeoutError):
-            return []  # the scheduler may come back; the client gives up by itself
+            return []  # the scheduler may come back; the client gives up after a while
         if len(threads) == self._reported:
             return []
         self._reported = len(threads)
         self.size = max(1, self._reported)
-        self.capacity = 4 * self.size  # no worker waits for the machine of the study
+        self.capacity = 4 * self.size  # so that no worker waits for the machine of the study
         add = "" if threads else f"; add one with `dask worker {self.address} --nthreads 1`"
-        number = counted("worker", self._reported) if threads else "no workers"
+        number = count_of("worker", self._reported) if threads else "no workers"
         return [f"the cluster at {self.address} has {number}{add}"]
 
     def close(self) -> None:
         """Drop unfinished calls and disconnect; the cluster keeps running."""
-        with suppress(Exception):  # nothing to drop where the scheduler is gone
+        with suppress(Exception):  # the scheduler may be gone
             self._executor.shutdown(wait=False)
         self._client.close(timeout=5)
 
 
 @contextmanager
-def _changed(place: MutableMapping[str, Any], values: dict[str, Any]) -> Iterator[None]:
-    """Change entries of a mapping for the time of a block."""
+def _override(place: MutableMapping[str, Any], values: dict[str, Any]) -> Iterator[None]:
+    """Change entries of a mapping within a `with` block."""
     before = {name: place[name] for name in values if name in place}
     place.update(values)
     try:
@@ -248,13 +248,13 @@ def _changed(place: MutableMapping[str, Any], values: dict[str, Any]) -> Iterato
 
 
 def _block_interrupts() -> None:
-    """Start of a thread: the processes that it starts do not receive SIGINT from their first moment on."""
+    """Initialise a thread, so that processes started by it never receive SIGINT, not even at their start."""
     if hasattr(signal, "pthread_sigmask"):  # not on Windows
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def _begin(count: Any) -> None:
-    """Start of a worker process: it ignores SIGINT and ends with its parent, even if that is killed."""
+    """Initialise a worker process: it ignores SIGINT and ends with its parent, even if the parent is killed."""
     PLAYED.count, parent = count, multiprocessing.parent_process()
     assert parent is not None
 
@@ -267,7 +267,7 @@ def _begin(count: Any) -> None:
 
 
 def carry_out(code: str, sent: bytes) -> tuple[Any, bytes, Exception | None]:
-    """Carry out a call in a worker process: its result, or its error by name and, if no such name is found, its text."""
+    """Carry out a call in a worker process and return its result, or its error pickled and as a plain RuntimeError."""
     if fingerprint() != code:
         raise UnusableWorkerError(f"expected bqrl {code}, got {fingerprint()}")
     function, arguments = pickle.loads(sent)
@@ -279,13 +279,16 @@ def carry_out(code: str, sent: bytes) -> tuple[Any, bytes, Exception | None]:
         plain.add_note(note)
         error.add_note(note)
         named = {kind.__name__: kind} if kind.__module__ == "__main__" else {}  # as in the main script
-        with suppress(Exception), _changed(vars(sys.modules["__main__"]), named):  # it may hold what cannot be sent
+        with (
+            suppress(Exception),
+            _override(vars(sys.modules["__main__"]), named),
+        ):  # not every error can be pickled
             found = pickle.dumps(error)
         return None, found, plain
 
 
-def received(result: Any, found: bytes, error: Exception | None) -> Any:
-    """The result in an answer of `carry_out`; raises the error if the call did."""
+def unpack_answer(result: Any, found: bytes, error: Exception | None) -> Any:
+    """The result in an answer of `carry_out`; raises the error if the call raised one."""
     if error is not None:
         with suppress(Exception):  # its class may be unknown here, or need other arguments
             error = pickle.loads(found)

@@ -1,18 +1,19 @@
 """The theory as functions: the definitions, lemmas and theorems of the paper, evaluated on a given problem.
 
-One file per statement. A paragraph that begins `Corrected:` says where a function departs from the printed statement, and
-why.
+There is one file per statement. A paragraph that begins with `Corrected:` explains where a function departs from the printed
+statement.
 
     containment, total_variation         confidence sets
     perturbation                         how the return law depends on the kernel
-    plateau, buffering, schedule         what a buffer costs, and until when
+    plateau, buffering, schedule         the cost of a buffer, and when it ends
     decomposition, counting, regret      Theorem 1 and Corollary 1
     hard                                 Theorem 2
     knapsack                             Theorem 3
 
 Parameters that many functions share:
 
-    mdp            MDP; unless stated otherwise its returns must lie on an exact grid, else a GridError is raised
+    mdp            MDP or the name of a problem; unless stated otherwise its returns must lie on an exact grid, else a GridError
+                   is raised
     tau            float in (0, 1), the quantile level
     beta, betas    float or array_like, buffers in (0, tau]
     schedule       the buffers beta_t: a `Buffer` of the planners, a function of the episode, a list with one buffer per
@@ -20,7 +21,7 @@ Parameters that many functions share:
     rho            float, a plateau or a margin: the buffer up to which buffering costs nothing
     delta          float in (0, 1), the probability that a confidence set may fail
     S, A, H, T     int, numbers of states, actions, stages and episodes
-    max_laws, max_values, max_atoms      int, limits on the size of a computation; beyond them a SizeError is raised
+    max_laws, max_values, max_atoms      int, limits on the size of a computation; a SizeError is raised beyond them
 """
 
 from bqrl.planners.confidence import confidence_constant, radius

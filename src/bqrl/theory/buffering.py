@@ -1,4 +1,4 @@
-"""Buffering gap (lemma on the vanishing root-level buffering gap): what a buffer costs every policy, and the best one.
+"""Buffering gap (lemma on the vanishing root-level buffering gap): the cost of a buffer to any policy and to the best one.
 
     Delta_beta = max over deterministic policies of Q_tau(G) - Q_tau^beta(G)        two-sided, as in Theorem 1
     x* - max over policies of Q_tau^beta(G)                                         one-sided, the cost to the best policy
@@ -19,10 +19,10 @@ import numpy as np
 
 from bqrl.checks import whole
 from bqrl.errors import SizeError
-from bqrl.kernels.tolerance import MASS_TOL
 from bqrl.laws.law import Law
+from bqrl.loops.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray, read_only
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.frontier import MAX_LAWS, frontier
 from bqrl.planners.plan import LEVEL_SLACK
@@ -31,12 +31,12 @@ from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, ex
 
 
 def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) -> Any:
-    """Delta_beta (lemma on the vanishing buffering gap): the largest loss that a buffer causes to a deterministic policy.
+    """Return Delta_beta, the largest loss of a deterministic policy through a buffer (lemma on the vanishing buffering gap).
 
     Parameters
     ----------
     mdp, tau, beta, max_laws : see `bqrl.theory`
-        The number of achievable laws grows exponentially; `one_sided_gap` needs no list of them.
+        The number of achievable laws grows exponentially; `one_sided_gap` does not list them.
 
     Returns
     -------
@@ -56,8 +56,9 @@ def buffering_gap(mdp: MDP, tau: float, beta: Any, *, max_laws: int = MAX_LAWS) 
 
 
 def achievable(mdp: MDP, max_laws: int = MAX_LAWS) -> Frontier:
-    """Every achievable return law; SizeError if they exceed the limits of the frontier."""
+    """Return all achievable return laws; SizeError if they exceed the limits of the frontier."""
     limit = whole(max_laws, "max_laws", 1)
+    mdp = check_mdp(mdp)
     columns_of(mdp, "the buffering gap")
     try:
         return frontier(mdp, max_laws=limit)
@@ -70,13 +71,13 @@ def achievable(mdp: MDP, max_laws: int = MAX_LAWS) -> Frontier:
 
 
 def largest_gaps(laws: Frontier, tau: float, betas: FloatArray) -> FloatArray:
-    """Delta_beta of each buffer, shape (n,)."""
+    """Return Delta_beta of each buffer, shape (n,)."""
     point = laws.values(tau)
     return np.array([max(0.0, float((point - laws.values(tau, beta)).max())) for beta in betas.tolist()])
 
 
 def buffered_quantiles(law: Law, tau: float, betas: FloatArray) -> FloatArray:
-    """Q_tau^beta of one law for many buffers, shape (n,), from the integral of Q_u, which is linear between atoms."""
+    """Return Q_tau^beta of one law for n buffers, shape (n,); the integral of Q_u over u is piecewise linear."""
     mass = np.r_[0.0, law.running]
     area = np.r_[0.0, np.cumsum(law.values * law.probabilities)]
     return np.asarray((np.interp(tau, mass, area) - np.interp(tau - betas, mass, area)) / betas)
@@ -94,30 +95,30 @@ class OneSidedGap:
     laws: tuple[Law, ...]  # return laws of the policies found; the first is that of the optimal policy
 
     def upper(self, beta: FloatArray) -> FloatArray:
-        """Proven upper ends (n,): the smallest gap of the policies found, each evaluated with every buffer."""
+        """Return the proven upper ends (n,): for every buffer, the smallest gap of the policies found."""
         reached = np.max([buffered_quantiles(law, self.tau, beta) for law in self.laws], axis=0)
         return np.where(beta > self.margin + MASS_TOL, np.maximum(self.best - reached, 0.0), 0.0)
 
     def lower(self, beta: FloatArray) -> FloatArray:
-        """Proven lower ends (n,): the gap does not decrease in beta, so bounds at smaller buffers remain valid."""
+        """Return the proven lower ends (n,); the gap does not decrease in beta, so bounds at smaller buffers are valid."""
         proven = np.maximum.accumulate(np.maximum(np.r_[0.0, self.best - self.bound], 0.0))
         return np.asarray(proven[np.searchsorted(self.solved, beta + MASS_TOL)])
 
 
 def one_sided_gap(mdp: MDP, tau: float, betas: Any = None) -> OneSidedGap:
-    """What a buffer costs the best policy (the term that replaces 2 Delta_beta of Theorem 1), bracketed for every buffer.
+    """Return a bracket of the cost of a buffer to the best policy, which replaces 2 Delta_beta of Theorem 1.
 
     Parameters
     ----------
     mdp, tau : see `bqrl.theory`
     betas : float or array_like, optional
         Buffers at which the buffered problem is solved; there the bracket is as wide as the gap of the planner. By
-        default up to eight buffers between rho* and tau. Buffers below 1e-9 are too small to be solved and are left out.
+        default up to eight buffers between rho* and tau. Buffers below 1e-9 are too small for the planner and are left out.
 
     Returns
     -------
     OneSidedGap
-        Call `lower` and `upper` with an array of buffers.
+        The bracket; call its methods `lower` and `upper` with an array of buffers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""High-probability containment of the true kernel in the confidence sets, and Weissman's inequality, which proves it.
+"""Containment of the true kernel in the confidence sets with high probability, and Weissman's inequality, which proves it.
 
 For n independent draws from a law p on S outcomes and their frequencies p_hat, Weissman's inequality states
 
@@ -22,7 +22,7 @@ from bqrl.checks import number, whole
 
 
 def weissman(n: int, eps: float, S: int) -> float:
-    """Weissman's bound (lemma on l1 concentration) on the probability of an l1 error of at least `eps`.
+    """Return Weissman's bound on the probability of an l1 error of at least `eps` (lemma on l1 concentration).
 
     Parameters
     ----------
@@ -50,5 +50,5 @@ def weissman(n: int, eps: float, S: int) -> float:
 
 
 def _log_subsets(S: int) -> float:
-    """log(2^S - 2) without overflow for large S."""
+    """Return log(2^S - 2), without overflow for large S."""
     return S * math.log(2.0) + math.log1p(-(2.0 ** (1 - S)))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers, whole, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, numbers, whole
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 
 
@@ -31,7 +31,7 @@ class Counting:
 
 
 def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = None) -> Counting:
-    """The sum of w_h / sqrt(max{1, N}) along a run, and its bound (weighted stage-wise counting bound).
+    """Return the sum of w_h / sqrt(max{1, N}) along a run, and its bound (weighted stage-wise counting bound).
 
     The lemma requires separate counts per stage: counts pooled over the stages also grow within an episode.
 
@@ -43,7 +43,7 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
         Actions played in each episode.
     S, A : see `bqrl.theory`
     weights : array_like of shape (H,), optional
-        Weights w_h; by default the paper's H - h - 1. Those of a problem are `return_law_perturbation(...).weights`.
+        Weights w_h; by default the paper's H - h - 1. `return_law_perturbation(...).weights` are the weights of a problem.
 
     Returns
     -------
@@ -55,15 +55,15 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     >>> found.total, round(found.bound, 4)
     (2.0, 2.8284)
     """
-    a, given = _indices(actions, "actions", whole(A, "A", 1)), np.asarray(states)
+    a, given = _as_indices(actions, "actions", whole(A, "A", 1)), np.asarray(states)
     if a.ndim != 2 or given.ndim != 2 or len(given) != len(a) or given.shape[1] not in (a.shape[1], a.shape[1] + 1):
         shapes = "have shape (T, H) or (T, H + 1) and actions (T, H)"
-        raise wrong("states", states, shapes, f"{given.shape} and {a.shape}")
+        raise bad_value("states", states, shapes, f"{given.shape} and {a.shape}")
     T, H = a.shape
-    s = _indices(given[:, :H], "states", whole(S, "S", 1))  # the state after the last stage is not counted
+    s = _as_indices(given[:, :H], "states", whole(S, "S", 1))  # the state after the last stage is not counted
     w = np.arange(H - 1.0, -1.0, -1.0) if weights is None else numbers(weights, "weights", 0.0)
     if w.shape != (H,):
-        raise wrong("weights", weights, f"be {H} numbers, one per stage", f"shape {w.shape}")
+        raise bad_value("weights", weights, f"be {H} numbers, one per stage", f"shape {w.shape}")
     terms = np.empty((T, H))
     for h in range(H):
         terms[:, h] = w[h] / np.sqrt(np.maximum(1, visits_before(s[:, h] * A + a[:, h])))
@@ -75,17 +75,17 @@ def weighted_counting(states: Any, actions: Any, S: int, A: int, weights: Any = 
     )
 
 
-def _indices(value: Any, name: str, size: int) -> IntArray:
-    """`value` as an array of whole numbers from 0 to size - 1."""
+def _as_indices(value: Any, name: str, size: int) -> IntArray:
+    """Return `value` as an array of whole numbers from 0 to size - 1."""
     found = np.asarray(value)
     if found.dtype.kind not in "iu":
-        raise wrong_type(name, value, "be an array of whole numbers", f"dtype {found.dtype}")
+        raise bad_type(name, value, "be an array of whole numbers", f"dtype {found.dtype}")
     if found.size and (found.min() < 0 or found.max() >= size):
-        raise wrong(name, value, f"be from 0 to {size - 1}", f"values from {found.min()} to {found.max()}")
+        raise bad_value(name, value, f"be from 0 to {size - 1}", f"values from {found.min()} to {found.max()}")
     return found
 
 
 def visits_before(rows: Any) -> IntArray:
-    """How often each entry of a sequence has occurred before, e.g. [5, 7, 5, 5] gives [0, 0, 1, 2]."""
+    """Return the number of earlier occurrences of each entry of a sequence, e.g. [0, 0, 1, 2] for [5, 7, 5, 5]."""
     counts: defaultdict[int, count[int]] = defaultdict(count)  # each entry has its own counter
     return np.array([next(counts[row]) for row in np.asarray(rows).tolist()], np.int64)

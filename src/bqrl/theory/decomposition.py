@@ -7,7 +7,7 @@ Let V^t be the optimistic value of episode t and pi* the optimal policy; all oth
 The second bracket is at most 0 while the confidence set contains the true kernel (optimism).
 
 Corrected: the paper bounds the first and the fourth bracket by Delta_beta each. The fourth is at most 0, because
-Q_tau^beta <= Q_tau; of the term 2 Delta_beta only the first bracket remains.
+Q_tau^beta <= Q_tau, so only the first bracket remains of the term 2 Delta_beta.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import numbers, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, numbers
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import BoolArray, FloatArray, read_only
 from bqrl.theory.inputs import as_buffers, as_level
@@ -34,7 +34,7 @@ class Decomposition:
     buffering: FloatArray  # x* - Q^beta(pi*)
     optimism: FloatArray  # Q^beta(pi*) - V^t
     model: FloatArray  # V^t - Q^beta(pi^t), the model error
-    rest: FloatArray  # Q^beta(pi^t) - Q_tau(pi^t), at most 0
+    rest: FloatArray  # Q^beta(pi^t) - Q_tau(pi^t); at most 0
     scale: FloatArray  # largest absolute return or value in the comparison of `optimism`
 
     @property
@@ -49,7 +49,7 @@ class Decomposition:
 
 
 def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, tau: float, betas: Any) -> Decomposition:
-    """The four brackets of every episode of a run (buffered optimistic decomposition).
+    """Return the four brackets of every episode of a run (buffered optimistic decomposition).
 
     Parameters
     ----------
@@ -75,14 +75,14 @@ def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, ta
     """
     tau, V = as_level(tau), numbers(optimistic, "optimistic")
     if not isinstance(best, Law):
-        raise wrong_type("best", best, "be a Law", type(best).__name__)
+        raise bad_type("best", best, "be a Law", type(best).__name__)
     if not isinstance(laws, Sequence) or not all(isinstance(law, Law) for law in laws):
-        raise wrong_type("laws", laws, "be a list of laws")
+        raise bad_type("laws", laws, "be a list of laws")
     if V.ndim != 1 or len(laws) != V.size:
-        raise wrong("optimistic", optimistic, f"have one entry per law ({len(laws)})", f"shape {V.shape}")
+        raise bad_value("optimistic", optimistic, f"have one entry per law ({len(laws)})", f"shape {V.shape}")
     beta = as_buffers(betas, tau, "betas")
     if beta.ndim and beta.shape != V.shape:
-        raise wrong("betas", betas, f"be a number or have one entry per episode ({V.size})", f"shape {beta.shape}")
+        raise bad_value("betas", betas, f"be a number or have one entry per episode ({V.size})", f"shape {beta.shape}")
     beta = np.broadcast_to(beta, V.shape)
     top = best.quantile(tau)
     point = np.array([law.quantile(tau) for law in laws])

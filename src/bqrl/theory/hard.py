@@ -1,4 +1,4 @@
-"""Theorem 2, the information-theoretic lower bound: its hard family of problems, and the regret no learner can avoid on it.
+"""Theorem 2, the information-theoretic lower bound: its hard family of problems, and a lower bound on the regret there.
 
 The family hides a bandit in the first action of a two-state problem. The first action leads to the paying state s1 with
 probability 1 - tau + rho if it is the distinguished action, and 1 - tau - rho otherwise. Both states are absorbing
@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, whole, wrong
+from bqrl.checks import bad_value, number, whole
 from bqrl.mdp.model import MDP
 from bqrl.theory.inputs import as_level
 
 
 def hard_instance(tau: float, rho: float, A: int = 2, H: int = 2, best: int = 0) -> MDP:
-    """The two-state problem in the proof of Theorem 2, whose plateau rho_tau and margin rho* both equal `rho`.
+    """Return the two-state problem in the proof of Theorem 2, whose plateau rho_tau and margin rho* both equal `rho`.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class LowerBound:
 
 
 def hard_lower_bound(tau: float, rho: float, A: int, H: int, T: int) -> LowerBound:
-    """Lower bound on the regret of every learner on the hard family: E Reg_tau(T) >= c H min(T, A / rho^2).
+    """Return a lower bound on the regret of every learner on the hard family: E Reg_tau(T) >= c H min(T, A / rho^2).
 
     Corrected: Theorem 2 states c1 (H / rho) sqrt(A T) for every T >= c0 A / rho^2 with rho fixed. Bandit algorithms have
     logarithmic regret there, so no constant c1 > 0 is valid for all T. The proof yields the same order at T = A / rho^2; for
@@ -113,9 +113,9 @@ def hard_lower_bound(tau: float, rho: float, A: int, H: int, T: int) -> LowerBou
 
 
 def _check_levels(tau: Any, rho: Any) -> tuple[float, float]:
-    """Both levels as floats, rho in (0, min(tau, 1 - tau) / 8]."""
+    """Return tau and rho as floats, with rho in (0, min(tau, 1 - tau) / 8]."""
     tau, rho = as_level(tau), number(rho, "rho")
     most = min(tau, 1.0 - tau) / 8.0
     if not 0.0 < rho <= most * (1.0 + 1e-12):
-        raise wrong("rho", rho, f"be in (0, min(tau, 1 - tau) / 8] = (0, {most:g}]", f"{rho:g}")
+        raise bad_value("rho", rho, f"be in (0, min(tau, 1 - tau) / 8] = (0, {most:g}]", f"{rho:g}")
     return tau, rho

@@ -25,7 +25,7 @@ from math import gcd
 
 import numpy as np
 
-from bqrl.checks import choice, whole, wrong, wrong_type
+from bqrl.checks import bad_type, bad_value, choice, whole
 from bqrl.errors import SizeError
 from bqrl.mdp.model import MDP
 
@@ -35,7 +35,7 @@ Decision = Callable[[Fraction, Fraction, Fraction], bool]  # (tau, beta, c) -> Q
 
 
 def knapsack_instance(weights: Sequence[int]) -> MDP:
-    """The two-state, one-action problem in the proof of Theorem 3: H = n + 1, and state 1 pays w_h / W at stage h.
+    """Return the two-state, one-action problem in the proof of Theorem 3: H = n + 1, and state 1 pays w_h / W at stage h.
 
     Parameters
     ----------
@@ -69,11 +69,11 @@ class KnapsackLaw:
     total: int  # W, the sum of all weights
 
     def quantile(self, tau: Fraction) -> Fraction:
-        """Q_tau(G) of the return G = packed weight / W."""
+        """Return Q_tau(G) of the return G = packed weight / W."""
         return Fraction(self.sums[bisect_left(self.running, tau * 2**self.n)], self.total)
 
     def buffered_quantile(self, tau: Fraction, beta: Fraction) -> Fraction:
-        """Average of Q_u over u in [tau - beta, tau] (Definition 1), summed over the atoms."""
+        """Return the average of Q_u over u in [tau - beta, tau] (Definition 1), computed as a sum over the atoms."""
         low, high = (tau - beta) * 2**self.n, tau * 2**self.n
         first, last = bisect_left(self.running, low), bisect_left(self.running, high)
         ends = [low, *self.running[first:last], high]
@@ -81,19 +81,19 @@ class KnapsackLaw:
         return Fraction(area, beta * 2**self.n * self.total)
 
     def decide(self, tau: Fraction, beta: Fraction, c: Fraction) -> bool:
-        """Whether Q_tau(G) <= c, or for beta > 0 whether Q_tau^beta(G) <= c."""
+        """Return whether Q_tau(G) <= c or, for beta > 0, whether Q_tau^beta(G) <= c."""
         return (self.buffered_quantile(tau, beta) if beta else self.quantile(tau)) <= c
 
 
 def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int = MAX_ATOMS) -> KnapsackLaw:
-    """The exact law of the packed weight in the proof of Theorem 3.
+    """Return the exact law of the packed weight in the proof of Theorem 3.
 
     Parameters
     ----------
     weights : see `knapsack_instance`
     lattice : bool
-        Compute the law by one convolution per weight on the lattice 0, 1, ..., W, in n W steps; otherwise atom by atom,
-        with one step per atom. Both give the same law.
+        If True, compute the law by one convolution per weight on the lattice 0, 1, ..., W, in n W steps; if False, atom by
+        atom, with one step per atom. Both give the same law.
     max_atoms : see `bqrl.theory`
 
     Returns
@@ -130,7 +130,7 @@ def knapsack_law(weights: Sequence[int], *, lattice: bool = True, max_atoms: int
 
 
 def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", decide: Decision | None = None) -> int:
-    """Number of subsets of weight at most `capacity`, from quantile decisions alone (proof of Theorem 3).
+    """Return the number of subsets of weight at most `capacity`, from quantile decisions alone (proof of Theorem 3).
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", d
         Whether the decisions are about Q_tau or about the buffered quantile.
     decide : callable, optional
         decide(tau, beta, c) returns whether the quantile (beta = 0) or the buffered quantile is at most c; it is called n
-        times. By default the exact law answers: on the lattice, or atom by atom if the weights are too large for it.
+        times. By default the exact law decides, computed on the lattice or, if the weights are too large, atom by atom.
 
     Returns
     -------
@@ -170,12 +170,12 @@ def count_subsets(weights: Sequence[int], capacity: int, by: str = "quantile", d
 
 
 def check_weights(weights: Sequence[int]) -> list[int]:
-    """The weights as a list of positive integers."""
+    """Return the weights as a list of positive integers."""
     if isinstance(weights, str | bytes) or not isinstance(weights, Iterable):
-        raise wrong_type("weights", weights, "be a list of positive whole numbers")
+        raise bad_type("weights", weights, "be a list of positive whole numbers")
     found = [whole(x, f"weights[{i}]", 1) for i, x in enumerate(weights)]
     if not found:
-        raise wrong("weights", weights, "contain at least one positive whole number", "none")
+        raise bad_value("weights", weights, "contain at least one positive whole number", "none")
     return found
 
 
@@ -190,13 +190,13 @@ class SupportGrowth:
 
 
 def support_growth(weights: Sequence[int], max_atoms: int = MAX_ATOMS) -> SupportGrowth:
-    """Atoms of the law and points of the lattice as weights are added (remark on representation size and hardness).
+    """Return the growth of law and lattice as weights are added (remark on representation size and hardness).
 
     Parameters
     ----------
     weights : see `knapsack_instance`
     max_atoms : see `bqrl.theory`
-        Beyond it the atoms are no longer listed, and no error is raised.
+        Beyond this limit the number of atoms is None; no error is raised.
 
     Returns
     -------

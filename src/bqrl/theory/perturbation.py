@@ -20,17 +20,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bqrl.checks import wrong
+from bqrl.checks import bad_value
 from bqrl.mdp.arrays import FloatArray, read_only
-from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy
-from bqrl.planners.follow import play_shares
+from bqrl.mdp.model import MDP, check_mdp
+from bqrl.policies.forward import play_shares
+from bqrl.policies.protocol import Policy
 from bqrl.theory.inputs import exact_law, reachable_outcomes
 from bqrl.theory.total_variation import total_variation
 
 
 def reward_spans(*problems: MDP) -> FloatArray:
-    """Largest minus smallest reward of every stage (H,), over the states that can be reached, discounted to stage 0."""
+    """Return largest minus smallest reward of every stage (H,), over the reachable states, discounted to stage 0."""
     rewards = [
         np.concatenate([mdp.stage(h).reward[reachable_outcomes(mdp, h)] for mdp in problems])
         for h in range(problems[0].H)
@@ -39,18 +39,18 @@ def reward_spans(*problems: MDP) -> FloatArray:
 
 
 def mismatch_weights(*problems: MDP) -> FloatArray:
-    """The weights w_h of the lemma (H,), from the spans of the stages, for episodes of any of the problems."""
+    """Return the weights w_h of the lemma (H,), from the spans of the stages over all given problems."""
     spans = reward_spans(*problems)
     from_here = np.cumsum(spans[::-1])[::-1]
     return from_here - spans if all(mdp.row_reward is not None for mdp in problems) else from_here
 
 
 def sharp_weights(mdp: MDP) -> FloatArray:
-    """Weights w_h (H,) from the returns that can still follow each outcome; never larger than `mismatch_weights`.
+    """Return weights w_h (H,) from the returns that can follow each outcome; never larger than `mismatch_weights`.
 
     Two episodes that separate at a row of stage h continue from two outcomes of that row. Their returns therefore differ by
-    at most the range, over the outcomes of the row, of r plus what can still be collected from s'. The weight w_h is the
-    largest such range. In asset selling it is 1, because there is only one sale, while the spans of the stages add up to
+    at most the range, over the outcomes of the row, of r plus the return that can follow from s'. The weight w_h is the
+    largest of these ranges. In asset selling it is 1, because there is only one sale, while the spans of the stages add up to
     H - h - 1.
     """
     low, high, weights = np.zeros(mdp.S), np.zeros(mdp.S), np.zeros(mdp.H)
@@ -79,15 +79,15 @@ class Perturbation:
 
 
 def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbation:
-    """Return-law perturbation for a fixed policy: the bound on W_1 between its laws in two problems, and W_1 itself.
+    """Return W_1 between the laws of a fixed policy in two problems, and its bound (return-law perturbation).
 
     Parameters
     ----------
     mdp, other : MDP
-        Problems that differ in their kernels only; rewards that depend on the outcome may differ, too. The expectation is
-        taken under `other`, the lemma's P_bar; exchanging the two gives a second valid bound.
+        Problems that differ only in their kernels; rewards that depend on the outcome may differ too. The expectation is
+        taken under `other`, the kernel P_bar of the lemma; exchanging the two problems gives a second valid bound.
     policy : Policy
-        Any policy: as long as the two episodes agree, so does its memory.
+        Any policy; its memory agrees as long as the two episodes agree.
 
     Returns
     -------
@@ -100,9 +100,10 @@ def return_law_perturbation(mdp: MDP, other: MDP, policy: Policy) -> Perturbatio
     >>> return_law_perturbation(mdp, mdp, bqrl.solve(mdp, 0.1).policy).bound
     0.0
     """
+    mdp, other = check_mdp(mdp), check_mdp(other, "other")
     apart = total_variation(mdp, other)
     if mdp.discount != other.discount or not np.array_equal(mdp.mu, other.mu):
-        raise wrong("other", other, "have the start and the discount of mdp", repr(other))
+        raise bad_value("other", other, "have the start and the discount of mdp", repr(other))
     weights = mismatch_weights(mdp, other)
     first, second = (exact_law(kernel, policy, "the W_1 distance") for kernel in (mdp, other))
     variation = np.einsum("hsa,hsa->h", play_shares(other, policy), apart)

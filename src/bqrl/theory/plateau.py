@@ -7,14 +7,14 @@
 A buffer beta <= rho_pi does not change the value of pi. The paper requires the buffer to fall below rho_tau. It suffices
 that it falls below rho* >= rho_tau (see `regret`), which one sweep computes.
 
-P(G < x) is below tau if and only if x <= Q_tau(G), and it does not decrease in x. Hence
+P(G < x) is below tau if and only if x <= Q_tau(G), and P(G < x) does not decrease in x. Hence
 
     rho_tau = tau - max{ P_pi(G < x) : pi deterministic, x real, P_pi(G < x) < tau },
 
 so the shortfall probabilities P_pi(G < x) determine rho_tau, and the return laws themselves are not needed. From stage h,
-state s and need n, a row with outcome probabilities p_i attains every sum of p_i v_i, where v_i is any number attained from
-its outcome i. A state attains what one of its rows attains. These sets contain far fewer numbers than there are return
-laws, but they too may grow exponentially with the horizon. Policies observe states, actions and, where rewards are random,
+state s and need n, a row with outcome probabilities p_i attains every sum of p_i v_i, where v_i is any number attained after
+its outcome i. A state attains the numbers that its rows attain. These sets contain far fewer numbers than there are return
+laws, but they too may grow exponentially with the horizon. Policies observe states, actions and, if rewards are random,
 rewards.
 """
 
@@ -32,21 +32,20 @@ from bqrl.errors import SizeError
 from bqrl.laws.law import reaches
 from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.grid import Grid
-from bqrl.mdp.model import MDP
-from bqrl.mdp.policy import Policy
-from bqrl.planners.plan import check_mdp
+from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.rational import read_rows
+from bqrl.policies.protocol import Policy
 from bqrl.theory.inputs import as_level, columns_of, exact_curve, exact_law, reachable_outcomes
 
-# Sums of the same products in another order differ by less than this. It is below MASS_TOL, which decides every comparison
-# with tau, because numbers are merged at every stage and the differences add up.
+# Sums of the same products in different orders differ by less than this. Numbers are merged at every stage, and the errors of
+# merging add up; the tolerance is therefore below MASS_TOL, which decides every comparison with tau.
 SAME = 1e-14
 MAX_VALUES = 200_000  # limit on the numbers stored per stage, and on those formed when two sets are added
 MAX_CELLS = 300_000  # limit on (stage, state, need) cells for which sets of probabilities are computed
 
 
 def optimal_margin(mdp: MDP, tau: float) -> float:
-    """Margin of the optimum, rho* = tau - W_0(start, x*), which takes the place of rho_tau of Definition 2.
+    """Return the margin of the optimum, rho* = tau - W_0(start, x*), which replaces rho_tau of Definition 2.
 
     Parameters
     ----------
@@ -68,16 +67,16 @@ def optimal_margin(mdp: MDP, tau: float) -> float:
 
 
 def plateau(mdp: MDP, tau: float, policy: Policy | None = None, *, max_values: int = MAX_VALUES) -> float:
-    """The plateau rho_tau of a problem (Definition 2), or rho_pi of one policy.
+    """Return the plateau rho_tau of a problem (Definition 2), or rho_pi of one policy.
 
     Parameters
     ----------
     mdp, tau : see `bqrl.theory`
     policy : Policy, optional
-        Compute rho_pi of this policy instead of the minimum over all deterministic policies.
+        If given, return rho_pi of this policy instead of the minimum over all deterministic policies.
     max_values : int
-        Limit on the numbers stored per stage. Most problems beyond a few states and stages exceed it and raise a
-        SizeError; `plateau_bounds` brackets rho_tau there.
+        Limit on the numbers stored per stage. Most problems with more than a few states and stages exceed it, and a SizeError
+        is raised; `plateau_bounds` then brackets rho_tau.
 
     Returns
     -------
@@ -91,7 +90,7 @@ def plateau(mdp: MDP, tau: float, policy: Policy | None = None, *, max_values: i
     0.05
     """
     tau = as_level(tau)
-    check_mdp(mdp)
+    mdp = check_mdp(mdp)
     if policy is not None:
         return exact_law(mdp, policy, "the plateau of a policy").margin(tau).below
     found = attainable_shortfalls(mdp, max_values=max_values)
@@ -108,19 +107,20 @@ class PlateauBounds:
 
 
 def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
-    """A bracket of the plateau rho_tau of Definition 2, for any problem that one sweep can solve.
+    """Return a bracket of the plateau rho_tau of Definition 2, for any problem that one sweep can solve.
 
     At most `keep` attainable probabilities are stored per (stage, state, need). Each of them is attained by a policy, which
-    proves the upper end; it is never larger than rho*. If even the largest P(G < x) is below tau, the lower end follows
-    from it. Otherwise it follows from arithmetic: every P(G < x) is a multiple of 1 / N, where N is the product of the
-    common denominators of the stages, so a positive tau - P(G < x) is at least 1 / lcm(N, q) for tau = p / q. This bound is
-    valid and often tiny: where many probabilities are attainable, some are close to any tau.
+    proves the upper end; the upper end is never larger than rho*. If no target has attainable P(G < x) on both sides of
+    tau, the lower end equals the upper end. Otherwise the lower end follows from arithmetic: every P(G < x) is a multiple of
+    1 / N, where N is the product of the common denominators of the stages, so a positive tau - P(G < x) is at least
+    1 / lcm(N, q) for tau = p / q. This bound is valid but often tiny: if many probabilities are attainable, some are close
+    to any tau.
 
     Parameters
     ----------
     mdp, tau : see `bqrl.theory`
     keep : int
-        Probabilities stored per (stage, state, need), at least 2.
+        Number of probabilities stored per (stage, state, need), at least 2.
 
     Returns
     -------
@@ -134,6 +134,7 @@ def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
     True
     """
     tau, keep = as_level(tau), whole(keep, "keep", 2)
+    mdp = check_mdp(mdp)
     columns = columns_of(mdp, "the plateau")
     if columns.cells * mdp.S > MAX_CELLS:
         upper, undecided, source = optimal_margin(mdp, tau), True, "rho*, attained by the optimal policy"
@@ -143,7 +144,7 @@ def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
         if found.complete:
             return PlateauBounds(lower=upper, upper=upper, reason="exact: every attainable P(G < x) was computed")
         source = f"attained by a policy, found among {keep} probabilities per need"
-        # A target that every policy, or no policy, misses with probability below tau needs no arithmetic.
+        # A target needs no arithmetic if all policies, or no policy, miss it with probability below tau.
         undecided = any(reaches(float(v[0]), tau) and not reaches(float(v[-1]), tau) for v in found.by_target)
     lower, proof = upper, "no P(G < x) lies between"
     if undecided:
@@ -155,7 +156,7 @@ def plateau_bounds(mdp: MDP, tau: float, *, keep: int = 32) -> PlateauBounds:
 
 
 def common_denominator(mdp: MDP) -> int:
-    """N such that every event of an episode has a probability k / N; decimals are read as fractions, 0.1 as 1/10."""
+    """Return N such that every event of an episode has a probability k / N; 0.1 is read as 1/10."""
     N = math.lcm(*(p.denominator for p in read_rows(mdp.mu, np.array([0, mdp.S]))))
     for h in range(mdp.H):
         stage = mdp.stage(h)
@@ -166,7 +167,7 @@ def common_denominator(mdp: MDP) -> int:
 
 
 def _largest_below(by_target: Sequence[FloatArray], tau: float) -> float:
-    """The largest attainable P(G < x) below tau."""
+    """Return the largest attainable P(G < x) below tau."""
     every = np.concatenate(by_target)
     return float(every[reaches(every, tau)].max())
 
@@ -179,22 +180,23 @@ class Shortfalls:
     """Attainable probabilities of ending below each target."""
 
     targets: FloatArray  # the targets x
-    by_target: tuple[FloatArray, ...]  # for each target P_pi(G < x) over deterministic policies, increasing
+    by_target: tuple[FloatArray, ...]  # for each target, P_pi(G < x) of all deterministic policies, in increasing order
     complete: bool  # whether all attainable numbers are listed
 
 
 def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int | None = None) -> Shortfalls:
-    """Every P_pi(G < x) that a deterministic policy attains, within `max_values` numbers per stage.
+    """Return every P_pi(G < x) that a deterministic policy attains; SizeError beyond `max_values` numbers per stage.
 
-    With `keep`, a sample: at most so many numbers per (stage, state, need), the smallest and the largest among them, whatever
-    `max_values` is.
+    With `keep`, only a sample of at most `keep` numbers per (stage, state, need) is kept, including the smallest and the
+    largest; `max_values` then has no effect.
     """
+    mdp = check_mdp(mdp)
     columns = columns_of(mdp, "the set of shortfall probabilities")
     limit = whole(max_values, "max_values", 1)
     sets = _Sets(limit, None if keep is None else whole(keep, "keep", 2))
     after: list[list[FloatArray]] = [[np.zeros(1), np.ones(1)]] * mdp.S
     for h in range(mdp.H - 1, -1, -1):
-        after = _stage(mdp, h, columns, after, sets)
+        after = _attained_numbers(mdp, h, columns, after, sets)
     starts = np.flatnonzero(mdp.mu).tolist()
     by_target = [sets.combine([(mdp.mu[s], after[s][c]) for s in starts]) for c in range(int(columns.size[0]))]
     return Shortfalls(
@@ -204,8 +206,10 @@ def attainable_shortfalls(mdp: MDP, *, max_values: int = MAX_VALUES, keep: int |
     )
 
 
-def _stage(mdp: MDP, h: int, columns: Grid, after: list[list[FloatArray]], sets: _Sets) -> list[list[FloatArray]]:
-    """The attained numbers of every state and need of stage h, given those of stage h + 1."""
+def _attained_numbers(
+    mdp: MDP, h: int, columns: Grid, after: list[list[FloatArray]], sets: _Sets
+) -> list[list[FloatArray]]:
+    """Return the attained numbers of every state and need of stage h, given those of stage h + 1."""
     stage, last = mdp.stage(h), int(columns.size[h + 1])
     shift, jumps = columns.moves(mdp, h)
     here: list[list[FloatArray]] = [[]] * mdp.S
@@ -236,7 +240,7 @@ class _Sets:
         self.max_values, self.keep, self.thinned = max_values, keep, False
 
     def combine(self, parts: list[tuple[float, FloatArray]]) -> FloatArray:
-        """All sums of p_i v_i with one v_i from each part."""
+        """Return all sums of p_i v_i with one v_i from each part."""
         total = np.zeros(1)
         for p, values in parts:
             self.check(total.size * values.size)
@@ -244,7 +248,7 @@ class _Sets:
         return total
 
     def merge(self, values: FloatArray) -> FloatArray:
-        """The sorted distinct values; at most `keep` of them, spread evenly between the extremes."""
+        """Return the sorted distinct values; at most `keep` of them, evenly spaced in rank."""
         values = np.sort(values)
         values = values[np.r_[True, np.diff(values) > SAME]]
         if self.keep is not None and values.size > self.keep:

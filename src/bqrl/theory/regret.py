@@ -31,12 +31,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bqrl.checks import choice, number, numbers, whole, wrong
+from bqrl.checks import bad_value, choice, number, numbers, whole
 from bqrl.errors import SizeError
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.confidence import confidence_constant, log_term, most_outcomes
-from bqrl.planners.plan import check_mdp
 from bqrl.theory.buffering import achievable, largest_gaps, one_sided_gap
 from bqrl.theory.inputs import as_level
 from bqrl.theory.perturbation import reward_spans, sharp_weights
@@ -44,7 +43,7 @@ from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import Schedule, as_function, buffer_horizon, buffering_sum
 
 MAX_SUMMED_LAWS = 5_000  # number of laws up to which Delta_beta is summed exactly
-STATEMENTS = {"theorem 1": "_theorem", "corollary 1": "_corollary", "ours": "_ours"}  # and their buffering terms
+STATEMENTS = {"theorem 1": "_theorem", "corollary 1": "_corollary", "ours": "_ours"}  # with their buffering terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,19 +75,19 @@ class _BufferCost(NamedTuple):
     """The buffering term of a statement."""
 
     total: Callable[[float], float]  # the cost of the first n episodes
-    until: float  # the first episode without a cost
+    until: float  # the first episode from which there is no cost
     note: str  # how the term was computed
 
 
 class RegretBounds:
-    """The bounds of one problem for any number of episodes; call it with T and a statement.
+    """The regret bounds of one problem for any number of episodes; an instance is called with T and a statement.
 
     Parameters
     ----------
     mdp, tau, delta, schedule : see `bqrl.theory`
         The confidence sets and the martingale term may each fail with probability `delta`.
     planner_gap : float or array_like
-        g_t, one number or one per episode.
+        The gaps g_t: one number, or one per episode.
     support : int, optional
         Largest number k of outcomes of a row that the learner considers possible; by default that of `mdp`.
 
@@ -104,19 +103,20 @@ class RegretBounds:
         self, mdp: MDP, tau: float, *, delta: float = 0.05, schedule: Schedule = None, planner_gap: Any = 0.0,
         support: int | None = None,
     ) -> None:  # fmt: skip
-        self.mdp, self.tau = check_mdp(mdp), as_level(tau)
+        self.mdp = mdp = check_mdp(mdp)
+        self.tau = as_level(tau)
         self.delta, self.schedule = number(delta, "delta", 0.0, 1.0, "()"), schedule
         self.support = most_outcomes(mdp) if support is None else whole(support, "support", 1)
         self.beta = as_function(schedule, self.tau)
         self.gaps = numbers(planner_gap, "planner_gap")
         if np.any(self.gaps < 0.0) or self.gaps.ndim > 1:
-            raise wrong("planner_gap", planner_gap, "be a number of at least 0, or one per episode")
+            raise bad_value("planner_gap", planner_gap, "be a number of at least 0, or one per episode")
         self.span = float(reward_spans(mdp).max())
         self.reach = float(2.0 * sharp_weights(mdp).sum())  # 2 Lambda
         self.printed_reach = self.span * mdp.H * (mdp.H if mdp.row_reward is not None else mdp.H + 1)
 
     def __call__(self, T: int, statement: str = "ours") -> RegretBound:
-        """The bound for T episodes; `statement` is "theorem 1", "corollary 1" or "ours"."""
+        """Return the bound for T episodes; `statement` is "theorem 1", "corollary 1" or "ours"."""
         T, mdp = whole(T, "T", 1), self.mdp
         cost: _BufferCost = getattr(self, STATEMENTS[choice(statement, "statement", STATEMENTS)])
         level = log_term(mdp.S, mdp.A, T, mdp.H, self.delta)
@@ -124,7 +124,7 @@ class RegretBounds:
         reach = self.reach if statement == "ours" else self.printed_reach
         scale = C * reach / float(self.beta(float(T - 1)))
         if self.gaps.ndim and self.gaps.size < T:
-            raise wrong("planner_gap", self.gaps, f"have one entry per episode ({T})", self.gaps.size)
+            raise bad_value("planner_gap", self.gaps, f"have one entry per episode ({T})", self.gaps.size)
         return RegretBound(
             statement=statement,
             T=T,
@@ -139,16 +139,16 @@ class RegretBounds:
 
     @cached_property
     def _theorem(self) -> _BufferCost:
-        """Twice the sum of Delta_beta; H r replaces Delta_beta if there are too many laws."""
+        """Twice the sum of Delta_beta; if there are too many laws, Delta_beta is bounded by H r."""
         rho, most = self._plateau, self.mdp.H * self.span
         try:
             laws = achievable(self.mdp, MAX_SUMMED_LAWS)
         except SizeError:
             note = f"too many laws: Delta_beta is bounded by H r = {most:g} for beta > {rho.lower:.3g} ({rho.reason})"
-            return _BufferCost(lambda n: 2.0 * most * n, self._until(rho.lower), note)
+            return _BufferCost(lambda n: 2.0 * most * n, self._horizon(rho.lower), note)
         note = f"Delta_beta over {len(laws)} achievable laws, zero up to rho_tau = {rho.lower:.6g}"
-        total = self._sum_of(lambda beta: 2.0 * largest_gaps(laws, self.tau, beta))
-        return _BufferCost(total, self._until(rho.lower), note)
+        total = self._gap_sum(lambda beta: 2.0 * largest_gaps(laws, self.tau, beta))
+        return _BufferCost(total, self._horizon(rho.lower), note)
 
     @cached_property
     def _corollary(self) -> _BufferCost:
@@ -158,9 +158,9 @@ class RegretBounds:
         """
         if not (self.schedule is None or getattr(self.schedule, "kind", "") == "log"):
             rule = "be the logarithmic one for 'corollary 1'"
-            raise wrong("schedule", self.schedule, rule, remedy="use 'theorem 1'")
+            raise bad_value("schedule", self.schedule, rule, remedy="use 'theorem 1'")
         rho, most = self._plateau, self.mdp.H * self.span
-        K = self._until(rho.lower)
+        K = self._horizon(rho.lower)
         note = f"K_tau = {K:.6g} for rho_tau >= {rho.lower:.3g} ({rho.reason})"
         return _BufferCost(lambda n: 2.0 * most * n, K, note)
 
@@ -168,25 +168,25 @@ class RegretBounds:
     def _ours(self) -> _BufferCost:
         """The sum of the one-sided gaps."""
         found = one_sided_gap(self.mdp, self.tau)
-        K = self._until(found.margin)
+        K = self._horizon(found.margin)
         note = f"no buffering cost from episode {K:.6g} on: rho* = {found.margin:.6g}"
-        return _BufferCost(self._sum_of(found.upper), K, note)
+        return _BufferCost(self._gap_sum(found.upper), K, note)
 
     @cached_property
     def _plateau(self) -> PlateauBounds:
         return plateau_bounds(self.mdp, self.tau)
 
-    def _until(self, rho: float) -> float:
-        """The first episode from which no buffer exceeds rho."""
+    def _horizon(self, rho: float) -> float:
+        """Return the first episode from which no buffer exceeds rho."""
         return math.inf if rho <= 0.0 else buffer_horizon(self.tau, rho, self.schedule)
 
-    def _sum_of(self, gap: Callable[[FloatArray], FloatArray]) -> Callable[[float], float]:
-        """The sum of a gap over the first n episodes as a function of n, which is computed once per n."""
+    def _gap_sum(self, gap: Callable[[FloatArray], FloatArray]) -> Callable[[float], float]:
+        """Return the sum of a gap over the first n episodes as a cached function of n."""
         return cache(lambda n: buffering_sum(gap, self.tau, n, self.schedule) if n else 0.0)
 
 
 def regret_bound(mdp: MDP, tau: float, T: int, statement: str = "ours", **options: Any) -> RegretBound:
-    """The bound on Reg_tau(T) of Theorem 1 or Corollary 1, or the sharper one, on one problem, term by term.
+    """Return a bound on Reg_tau(T) for one problem, term by term: Theorem 1, Corollary 1 or the sharper form.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
 """Constant buffering cost under a decreasing buffer (lemma of that name), for any schedule.
 
-A gap Delta_beta that vanishes for beta <= rho costs nothing from the first episode K with beta_t <= rho on, so
+If a gap Delta_beta vanishes for beta <= rho, it costs nothing from the first episode K with beta_t <= rho on. Hence
 
     sum_{t < T} Delta_{beta_t} = sum_{t < min(T, K)} Delta_{beta_t},
 
 with K = max(0, ceil(exp(tau / rho) - e)) for the paper's beta_t = tau / log(e + t).
 
-`bqrl.theory` says what a schedule may be; the planners offer `log_buffer`, `power_buffer` and `constant_buffer`.
+`bqrl.theory` lists the forms of a schedule; `log_buffer`, `power_buffer` and `constant_buffer` make schedules.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import number, numbers, whole, wrong, wrong_type
-from bqrl.kernels.tolerance import MASS_TOL
+from bqrl.checks import bad_type, bad_value, number, numbers, whole
+from bqrl.loops.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.confidence import Buffer, check_schedule, constant_buffer, log_buffer
 from bqrl.theory.inputs import as_level
@@ -26,14 +26,14 @@ from bqrl.theory.inputs import as_level
 Schedule = Callable[[Any], Any] | Sequence[float] | float | None
 
 EDGE = 1e-15  # rounding error of tau - (tau - rho)
-ONE_BY_ONE = 4_096  # episodes summed one by one; later ones are summed in blocks
+ONE_BY_ONE = 4_096  # number of episodes summed one by one; later episodes are summed in blocks
 BLOCKS = 128  # blocks per factor e in the number of episodes
-PROBED = np.unique(np.r_[np.arange(64.0), 2.0 ** np.arange(6, 40)])  # episodes at which a function is checked
+PROBED = np.unique(np.r_[np.arange(64.0), 2.0 ** np.arange(6, 40)])  # episodes at which a given function is checked
 LONGEST = 2.0**300  # largest number of episodes considered
 
 
 def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | float:
-    """The first episode K from which every buffer is at most rho (K_tau of Corollary 1, for any schedule).
+    """Return the first episode K from which every buffer is at most rho (K_tau of Corollary 1, for any schedule).
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | f
     -------
     int or float
         max(0, ceil(exp(tau / rho) - e)) for the logarithmic buffer, max(0, ceil((tau / rho)^(1/a) - 1)) for the power
-        tau (t + 1)^-a; inf if the schedule never falls to rho, or not within 2^300 (about 1e90) episodes.
+        tau (t + 1)^-a; inf if the schedule does not fall to rho within 2^300 (about 1e90) episodes.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | f
     """
     tau, rho = as_level(tau), number(rho, "rho")
     if not 0.0 < rho <= tau + MASS_TOL:
-        raise wrong("rho", rho, f"be in (0, tau] = (0, {tau:g}]", f"{rho:g}")
+        raise bad_value("rho", rho, f"be in (0, tau] = (0, {tau:g}]", f"{rho:g}")
     beta, edge = as_function(schedule, tau), rho + EDGE
     if is_list(schedule):
         reached = np.flatnonzero(beta(np.arange(float(len(schedule)))) <= edge)  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ def buffer_horizon(tau: float, rho: float, schedule: Schedule = None) -> int | f
 def buffering_sum(
     gap: Callable[[FloatArray], FloatArray], tau: float, T: int, schedule: Schedule = None, rho: float | None = None
 ) -> float:
-    """Sum of gap(beta_t) over the episodes t < T (lemma on the constant buffering cost).
+    """Return the sum of gap(beta_t) over the episodes t < T (lemma on the constant buffering cost).
 
     Parameters
     ----------
@@ -81,13 +81,13 @@ def buffering_sum(
         Maps an array of buffers to their gaps. It must not decrease in beta.
     tau, T, schedule : see `bqrl.theory`
     rho : float, optional
-        The gap is zero for buffers up to rho, so that the sum ends at `buffer_horizon`.
+        If given, the gap is zero for buffers up to rho, and the sum ends at `buffer_horizon`.
 
     Returns
     -------
     float
-        Exact up to 4,096 episodes. Later episodes are summed in blocks, each with its first and largest buffer: the
-        result is never too small, and too large by at most one percent.
+        The sum, exact up to 4,096 episodes. Later episodes are summed in blocks, each with its first and largest buffer, so
+        the result is never too small, and too large by at most one percent.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def buffering_sum(
     tau, T = as_level(tau), whole(T, "T", 1)
     beta = as_function(schedule, tau)
     if not callable(gap):
-        raise wrong_type("gap", gap, "be a function of an array of buffers")
+        raise bad_type("gap", gap, "be a function of an array of buffers")
     if rho is not None and number(rho, "rho", 0.0) > 0.0:
         T = int(min(T, buffer_horizon(tau, rho, schedule)))
     if T == 0:
@@ -112,7 +112,7 @@ def buffering_sum(
 
 
 def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
-    """The schedule as a function of (arrays of) episodes that checks the buffers it returns."""
+    """Return the schedule as a function of (arrays of) episodes that checks the buffers it returns."""
     if schedule is None:
         return log_buffer(tau)
     if not callable(schedule) and np.ndim(schedule) == 0:
@@ -127,7 +127,7 @@ def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
         if given is None:
             listed = [schedule(x) for x in episodes.tolist()]  # type: ignore[operator]
         elif (last := episodes.max(initial=0.0)) >= given.size:
-            raise wrong(
+            raise bad_value(
                 "schedule", schedule, f"list a buffer for every episode up to {last:.0f}", f"{given.size} buffers"
             )
         else:
@@ -141,5 +141,5 @@ def as_function(schedule: Schedule, tau: float) -> Callable[[Any], Any]:
 
 
 def is_list(schedule: Schedule) -> bool:
-    """Whether the schedule is a list, and hence finite."""
+    """Return whether the schedule is a list and therefore finite."""
     return schedule is not None and not callable(schedule) and np.ndim(schedule) > 0

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import wrong
+from bqrl.checks import bad_value
 from bqrl.mdp.arrays import BoolArray, FloatArray, read_only
-from bqrl.mdp.model import MDP
-from bqrl.planners.plan import check_mdp
+from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.uncertain import check_radius
 
 ROUNDING = 1e-12
@@ -24,21 +23,21 @@ ROUNDING = 1e-12
 
 def total_variation(mdp: MDP, other: MDP) -> FloatArray:
     """TV between the rows of two kernels (H, S, A): of the next state, or of (s', reward) where rewards depend on it."""
-    check_mdp(mdp)
-    if (mdp.H, mdp.S, mdp.A) != (check_mdp(other, "other").H, other.S, other.A):
-        raise wrong("other", other, f"have the size of mdp, {mdp!r}", repr(other))
+    mdp, other = check_mdp(mdp), check_mdp(other, "other")
+    if (mdp.H, mdp.S, mdp.A) != (other.H, other.S, other.A):
+        raise bad_value("other", other, f"have the size of mdp, {mdp!r}", repr(other))
     return np.stack([_stage_distance(mdp, other, h) for h in range(mdp.H)])
 
 
 def _stage_distance(mdp: MDP, other: MDP, h: int) -> FloatArray:
-    """TV per row of one stage (S, A); the two problems may list their outcomes differently."""
+    """Return TV per row of one stage (S, A); the two problems may list their outcomes in different orders."""
     by_row = mdp.row_reward is not None and other.row_reward is not None
     here, there = mdp.stage(h), other.stage(h)
     if not np.array_equal(here.available, there.available):
-        raise wrong("other", other, "have the same actions as mdp", f"different actions at stage {h}")
+        raise bad_value("other", other, "have the same actions as mdp", f"different actions at stage {h}")
     if by_row and not np.array_equal(here.row_reward, there.row_reward):  # type: ignore[arg-type]
         got = f"different rewards at stage {h}; only the kernels may differ"
-        raise wrong("other", other, "have the same rewards as mdp", got)
+        raise bad_value("other", other, "have the same rewards as mdp", got)
     keys, mass = [], []
     for stage, sign in ((here, 1.0), (there, -1.0)):
         rows = np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start))
@@ -51,8 +50,8 @@ def _stage_distance(mdp: MDP, other: MDP, h: int) -> FloatArray:
     return np.asarray(halves.reshape(mdp.S, mdp.A))
 
 
-def inside(mdp: MDP, estimate: MDP, radius: Any) -> BoolArray:
-    """Which rows of `mdp` (H, S, A) lie in the l1 balls around the rows of `estimate`, up to rounding."""
+def rows_inside(mdp: MDP, estimate: MDP, radius: Any) -> BoolArray:
+    """Return which rows of `mdp` (H, S, A) lie in the l1 balls around the rows of `estimate`, up to rounding."""
     distance = 2.0 * total_variation(mdp, estimate)
     return np.asarray(distance <= check_radius(mdp, radius) + ROUNDING)
 
@@ -72,7 +71,7 @@ class TotalVariation:
 
 
 def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius: Any) -> TotalVariation:
-    """TV(P^t, P*) of every row, and its bound f(N) (total-variation consequence of the confidence set).
+    """Return TV(P^t, P*) of every row, and its bound f(N) (total-variation consequence of the confidence set).
 
     Parameters
     ----------
@@ -92,7 +91,9 @@ def total_variation_consequence(mdp: MDP, optimistic: MDP, estimate: MDP, radius
     >>> total_variation_consequence(mdp, mdp, mdp, 0.1).holds
     True
     """
-    covered = inside(mdp, estimate, radius) & inside(optimistic, estimate, radius)
+    mdp, optimistic = check_mdp(mdp), check_mdp(optimistic, "optimistic")
+    estimate = check_mdp(estimate, "estimate")
+    covered = rows_inside(mdp, estimate, radius) & rows_inside(optimistic, estimate, radius)
     return TotalVariation(
         variation=read_only(total_variation(mdp, optimistic)),
         bound=read_only(np.broadcast_to(check_radius(mdp, radius), covered.shape)),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bqrl.mdp.files.atomic import replacing, write_whole
+from bqrl.mdp.files.atomic import replace_file, write_whole
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -14,7 +14,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     path.write_text("old")
 
     def half():
-        with replacing(path) as file:
+        with replace_file(path) as file:
             file.write(b"half of the ne")
             raise KeyboardInterrupt
 
@@ -38,7 +38,7 @@ def test_a_full_disk_names_the_file(tmp_path, code):
     """The message of a full disk once named no file."""
     target = tmp_path / "model.csv"
     target.write_bytes(b"old")
-    with pytest.raises(OSError, match=r"model\.csv") as fault, replacing(target):
+    with pytest.raises(OSError, match=r"model\.csv") as fault, replace_file(target):
         raise OSError(code, os.strerror(code))
     assert (fault.value.errno, fault.value.filename) == (code, str(target))
     assert [file.name for file in tmp_path.iterdir()] == ["model.csv"]
@@ -50,6 +50,6 @@ def test_a_missing_permission_names_the_file_and_not_its_draft(tmp_path, monkeyp
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(PermissionError) as fault, replacing(tmp_path / "model.csv"):
+    with pytest.raises(PermissionError) as fault, replace_file(tmp_path / "model.csv"):
         pass
     assert fault.value.filename == str(tmp_path / "model.csv")

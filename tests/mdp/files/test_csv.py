@@ -504,7 +504,7 @@ def test_facts_at_the_edge_survive(tmp_path):
     for ending in ("csv", "json", "npz"):
         save(mdp, tmp_path / f"model.{ending}")
         assert load(tmp_path / f"model.{ending}").mu.tolist() == [1.0, 1e-290]
-    with pytest.raises(ValueError, match="units with a separator at an end"):
+    with pytest.raises(ValueError, match="units that begin or end with a separator"):
         save(MDP([(0, 0, 0, 1.0, 1.0)], horizon=2, units="kg;"), tmp_path / "model.csv")
 
 

@@ -1,4 +1,4 @@
-"""Models in files: which writer serves which ending; `bqrl.mdp.load` reads them.
+"""Saves models to files; the ending of the name selects the writer. `bqrl.mdp.load` reads them.
 
 - .csv, .csv.gz: one line per transition, columns by name, other facts in `# key: value` lines
 - .npz: everything, compressed, without pickle
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bqrl.checks import wrong
+from bqrl.checks import bad_value
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError, ModelError, SizeError
 from bqrl.mdp import model
 from bqrl.mdp.files.atomic import write_whole
@@ -26,20 +26,20 @@ ENDINGS = (".csv.gz", ".csv", ".npz", ".json")
 
 
 def ending(path: str | Path) -> str | None:
-    """The ending that says how a model is stored, or None."""
+    """Return the ending of a model file, or None if it is not a known one."""
     name = Path(path).name.lower()
     return next((known for known in ENDINGS if name.endswith(known)), None)
 
 
 def checked_ending(path: Path, remedy: str = "") -> str:
-    """The ending; raises ArgumentError if it is not that of a model file."""
+    """Return the ending; raise ArgumentError if it is not that of a model file."""
     kind = ending(path)
     if kind is None:
-        raise wrong("path", path, "end in .csv, .csv.gz, .npz or .json", repr(path.name), remedy=remedy)
+        raise bad_value("path", path, "end in .csv, .csv.gz, .npz or .json", repr(path.name), remedy=remedy)
     return kind
 
 
-def save(mdp: model.MDP, path: str | Path, *, plain: bool = False) -> None:
+def save_model(mdp: model.MDP, path: str | Path, *, plain: bool = False) -> None:
     """Write a model to a .csv, .csv.gz, .npz or .json file; see `bqrl.save`."""
     place = Path(path)
     kind = checked_ending(place)
@@ -54,23 +54,23 @@ def save(mdp: model.MDP, path: str | Path, *, plain: bool = False) -> None:
 
 
 def write_arrays(path: str | Path, arrays: dict[str, Any]) -> None:
-    """Write named arrays to an .npz file, whole or not at all."""
+    """Write named arrays to an .npz file atomically."""
     place = Path(path)
     if place.suffix.lower() != ".npz":
-        raise wrong("path", path, "end in .npz", repr(place.name))
+        raise bad_value("path", path, "end in .npz", repr(place.name))
     write_whole(place, pack(arrays))
 
 
 def read_arrays(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
-    """Named arrays of an .npz file; nothing in it is executed."""
+    """Return the named arrays of an .npz file; nothing in it is executed."""
     limit = size_limit(max_bytes)
-    with naming(Path(path)):
+    with name_errors(Path(path)):
         return unpack(read_regular(path, limit), limit)
 
 
 @contextmanager
-def naming(place: Path, options: Collection[str] = ()) -> Iterator[None]:
-    """Put the file's name in front of errors. Those about the caller's `options` keep their type."""
+def name_errors(place: Path, options: Collection[str] = ()) -> Iterator[None]:
+    """Put the name of the file in front of error messages; errors about the caller's `options` keep their type."""
     try:
         yield
     except (ArgumentError, ArgumentTypeError, SizeError) as error:

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writes: a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import BinaryIO
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """A binary file that replaces `path` if the block ends without an exception; until then the old file stays.
+def replace_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Yield a binary file that replaces `path` if the block ends without an exception; until then the old file stays.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "numbers.txt"
-    >>> with replacing(target) as file:
+    >>> with replace_file(target) as file:
     ...     _ = file.write(b"1 2 3")
     >>> target.read_text()
     '1 2 3'
@@ -34,18 +34,18 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     except BaseException as error:
         draft.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(draft)):
-            error.filename = str(target)  # a full disk names no file, a missing permission the draft
+            error.filename = str(target)  # the error of a full disk names no file, that of a permission the draft
         raise
 
 
 def drafts(path: Path) -> Iterator[Path]:
-    """What killed processes left of a file that they wrote with `replacing`; its name may be a pattern."""
+    """Return the drafts that killed processes left beside a file; the name in `path` may be a pattern."""
     return path.parent.glob(f".{path.name[:80]}.{'[0-9a-f]' * 12}.part")
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
-    """Write `content` to `path`, whole or not at all."""
-    with replacing(path) as file:
+    """Write `content` to `path` atomically."""
+    with replace_file(path) as file:
         file.write(content)
 
 

@@ -6,15 +6,14 @@
     Well,Wait,Sick,0.1,5
     ...
 
-Lines `# key: value` above the header hold what a table cannot: horizon, discount, start, states, actions, units. Ids are
-names, or numbers that count from 0 or from 1, states and actions separately. Lines with the same (s, a, s') merge: equal
-rewards add up, different ones are random rewards. A (s, a) without a line is an action that does not exist. A column
-`stage` makes the kernel stage-dependent. Columns are separated by commas, semicolons or tabs; a decimal comma is read
-where columns are not separated by commas. If every comma may separate thousands (1,500), or every point in a file with
+Lines `# key: value` above the header hold the other facts: horizon, discount, start, states, actions, units. Ids are names,
+or numbers that begin at 0 or 1, states and actions separately. Lines with the same (s, a, s') are merged: the probabilities of
+equal rewards add up, and different rewards are random rewards. A (s, a) without a line is an action that does not exist. A
+column `stage` makes the kernel stage-dependent. Columns are separated by commas, semicolons or tabs; a decimal comma is allowed
+if commas do not separate the columns. If every comma may separate thousands (1,500), or every point in a file with
 semicolons, the file is refused. With a column `event` the rows share noise (see `bqrl.mdp.listing`).
 
-A spreadsheet that saves such a file may add empty cells and quotes to the `#` lines and empty lines at the end; they are
-read all the same.
+Spreadsheets may add empty cells and quotes to the `#` lines, and empty lines at the end; such files are read as well.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import is_one_line, shown, warn_caller
+from bqrl.checks import is_one_line, one_line, warn_caller
 from bqrl.errors import ArgumentError, FileFormatError, ModelError
 from bqrl.mdp import model
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.columns import EVENT, EXPECTED, LAW, ROLES, STAGE, TEXT, Codes, match_columns, numbering, without_percent
-from bqrl.mdp.files.regular import decoded
+from bqrl.mdp.files.regular import decode_text
 from bqrl.mdp.listing import Listing, to_table
 from bqrl.mdp.noise import SharedNoise
 from bqrl.mdp.table import check_gaps
@@ -52,7 +51,7 @@ BLANK = " \r,;\t"
 def read_csv(
     content: bytes, horizon: int | None = None, start: Any = None, discount: float | None = None, columns: Any = None
 ) -> dict[str, Any]:
-    """What the bytes of a CSV file give to MDP.from_table; errors name the line."""
+    """Return the arguments of MDP.from_table for the bytes of a CSV file; errors name the line."""
     lines = _lines(content)
     facts, head = _facts(lines)
     listing = _listing(lines, head, columns)
@@ -70,7 +69,7 @@ def read_csv(
 
 
 def read_facts(content: bytes) -> dict[str, Any]:
-    """What the `# key: value` lines at the head of a CSV file state."""
+    """Return the facts in the `# key: value` lines at the head of a CSV file."""
     return _facts(_lines(content), quiet=True)[0]
 
 
@@ -78,9 +77,9 @@ def read_facts(content: bytes) -> dict[str, Any]:
 
 
 def _lines(content: bytes) -> list[str]:
-    """The physical lines of a text file."""
+    """Return the physical lines of a text file."""
     try:
-        text = decoded(content)
+        text = decode_text(content)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"line {line}: expected text in UTF-8, got other bytes; save the file as CSV UTF-8"
@@ -93,11 +92,11 @@ def _lines(content: bytes) -> list[str]:
 
 
 def _facts(lines: list[str], *, quiet: bool = False) -> tuple[dict[str, Any], int]:
-    """Facts stated above the header, and the index of the header's line; warns of comments that may be meant as facts."""
+    """Return the facts above the header, and the index of the header's line; warn about comments that may be meant as facts."""
     facts: dict[str, Any] = {}
     for i, line in enumerate(lines):
         text = line.strip()
-        if text.startswith('"#'):  # as spreadsheets write it
+        if text.startswith('"#'):  # spreadsheets quote it
             text = ",".join(_cells(text, separator(text)) or [])
         text = text.rstrip(BLANK)
         if not text or (i == 0 and states_separator(text)):
@@ -109,11 +108,11 @@ def _facts(lines: list[str], *, quiet: bool = False) -> tuple[dict[str, Any], in
         if key not in FACTS:
             near = get_close_matches(key, FACTS, 1, cutoff=0.75)
             if near and key not in ROLES:  # "# state: ..." may explain a column
-                message = f"line {i + 1}: expected a known key, got {shown(key)}; did you mean {near[0]!r}?"
+                message = f"line {i + 1}: expected a known key, got {one_line(key)}; did you mean {near[0]!r}?"
                 raise FileFormatError(message, line=i + 1, column=key)
-            meant = _meant(key)
+            meant = _nearest_fact(key)
             if meant is not None and not quiet:
-                notice = f"line {i + 1}: {shown(text)} is read as a comment; did you mean # {meant}: ...?"
+                notice = f"line {i + 1}: {one_line(text)} is read as a comment; did you mean # {meant}: ...?"
                 warn_caller(notice)
             continue  # a comment
         if key in facts:
@@ -122,20 +121,20 @@ def _facts(lines: list[str], *, quiet: bool = False) -> tuple[dict[str, Any], in
         try:
             facts[key] = parse(value)
         except (ValueError, KeyError, RecursionError):
-            message = f"line {i + 1}: {key} must be {wanted}, got {shown(value)}"
+            message = f"line {i + 1}: {key} must be {wanted}, got {one_line(value)}"
             raise FileFormatError(message, line=i + 1, column=key) from None
     raise FileFormatError(f"line {len(lines)}: {EXPECTED}, got comments only", line=len(lines))
 
 
-def _meant(key: str) -> str | None:
-    """The fact that a comment of one or two words may mean: "gamma", "time horizon", "initial state"."""
+def _nearest_fact(key: str) -> str | None:
+    """Return the fact that a comment of one or two words may mean: "gamma", "time horizon", "initial state"."""
     words = re.split("[ _]+", key)
     meant = (SPELLINGS.get(word, word) for word in words)
     return next((word for word in meant if word in FACTS), None) if len(words) <= 2 else None
 
 
 def parse_start(text: str) -> str | dict[str, float]:
-    """A start as people write it: a state, or a law "Well=0.8, Sick=0.2", also "Well=80%, Sick=20%" and "Well=0,8; Sick=0,2".
+    """Return a start given as text: a state, or a law such as "Well=0.8, Sick=0.2", "Well=80%, Sick=20%" or "Well=0,8; Sick=0,2".
 
     >>> parse_start("Well=0.8, Sick=0.2")
     {'Well': 0.8, 'Sick': 0.2}
@@ -154,7 +153,7 @@ def parse_start(text: str) -> str | dict[str, float]:
 
 
 def _names(value: str) -> Any:
-    """Names in a list or as JSON, or their number."""
+    """Return names from a list or from JSON, or their number."""
     if value.startswith(("[", "{")):
         return json.loads(value)
     return int(value) if value.isdecimal() else [name.strip() for name in value.split(",")]
@@ -177,7 +176,7 @@ SPELLINGS = {"gamma": "discount", "h": "horizon", "stages": "horizon", "periods"
 
 
 def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> Listing:
-    """The transitions of a file by role; they are read in blocks, ids become codes and numbers floats."""
+    """Return the transitions of a file by role, read in blocks: ids become codes, and numbers become floats."""
     sign, header = _header(lines[head], head + 1)
     try:
         place = match_columns(header, columns)
@@ -206,7 +205,7 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
                 else:
                     percent = role == "probability" and "%" in "".join(cells[j])
                     column = list(map(without_percent, cells[j])) if percent else cells[j]
-                    numbers, decimal = floats(column, sign, decimal, certain=role == "probability")  # below 1000
+                    numbers, decimal = floats(column, sign, decimal, certain=role == "probability")  # no thousands
                     parts[role].append(numbers)
     except DecimalSignError as doubt:
         n, name = filled[done + doubt.place], header[place[role]]
@@ -219,7 +218,7 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
         if bad is not None:
             n, name = filled[int((found[role] == labels[bad]).argmax())], header[place[role]]
             message = (
-                f"line {n}: expected a printable name, got {shown(bad)} (column {name}); remove control characters"
+                f"line {n}: expected a printable name, got {one_line(bad)} (column {name}); remove control characters"
             )
             raise FileFormatError(message, line=n, column=name)
     return Listing(
@@ -233,7 +232,7 @@ def _listing(lines: list[str], head: int, columns: Mapping[str, str] | None) -> 
 
 
 def _header(line: str, number: int) -> tuple[str, list[str]]:
-    """The sign that separates the columns, and their names."""
+    """Return the sign that separates the columns, and their names."""
     if not is_one_line(line.replace("\t", " ")):
         raise FileFormatError(f"line {number}: {EXPECTED}, got control characters", line=number)
     sign = separator(line)
@@ -245,17 +244,17 @@ def _header(line: str, number: int) -> tuple[str, list[str]]:
 
 
 def states_separator(line: str) -> bool:
-    """Whether a line is "sep=;", as spreadsheets write it above the header."""
+    """Return whether a line is "sep=;", as spreadsheets write it above the header."""
     return line.lstrip('"').lower().startswith("sep=")
 
 
 def separator(line: str) -> str:
-    """The sign that separates the columns of a header: a comma, a semicolon or a tab."""
+    """Return the sign that separates the columns of a header: a comma, a semicolon or a tab."""
     return max(SIGNS, key=line.count)
 
 
 def _cells(line: str, sign: str) -> list[str] | None:
-    """The cells of one line; None if a quote is left open."""
+    """Return the cells of one line; None if a quote is left open."""
     try:
         rows = list(csv.reader([line], delimiter=sign, skipinitialspace=True, strict=True))
     except csv.Error:
@@ -264,7 +263,7 @@ def _cells(line: str, sign: str) -> list[str] | None:
 
 
 def _columns(lines: list[str], sign: str, width: int) -> list[list[str]]:
-    """The cells of some lines by column; raises ValueError or csv.Error if a line does not have `width` cells."""
+    """Return the cells of some lines by column; raise ValueError or csv.Error if a line does not have `width` cells."""
     together = sign.join(lines)
     if '"' not in together:  # one split for all lines: a list per line would cost most of the time
         if any(line.count(sign) != width - 1 for line in lines):
@@ -278,7 +277,7 @@ def _columns(lines: list[str], sign: str, width: int) -> list[list[str]]:
 
 
 class DecimalSignError(ValueError):
-    """The commas or points of a column may be decimal or separate thousands; `place` is the index of the first one."""
+    """The commas or points of a column may be decimal signs or separate thousands; `place` is the index of the first one."""
 
     def __init__(self, cell: str, place: int) -> None:
         whole = cell.replace(",", "").replace(".", "")
@@ -289,10 +288,10 @@ class DecimalSignError(ValueError):
 def floats(
     cells: Sequence[str], sign: str, decimal: str | None, *, certain: bool = False
 ) -> tuple[FloatArray, str | None]:
-    """Numbers of a column and the decimal sign; ValueError if a cell is not a number or signs are mixed.
+    """Return the numbers of a column and the decimal sign; raise ValueError if a cell is not a number or signs are mixed.
 
-    DecimalSignError if no column so far shows the decimal sign and this one may separate thousands, unless `certain` not to.
-    Spreadsheets write 1,500 for 1500 between tabs or semicolons, and 1.500 between semicolons.
+    Raise DecimalSignError if no column so far shows the decimal sign and the signs of this one may separate thousands;
+    `certain` states that they do not. Spreadsheets write 1,500 for 1500 between tabs or semicolons, and 1.500 between semicolons.
     """
     cells = cells if all(map(str.isascii, cells)) else [cell.strip() for cell in cells]  # without no-break spaces
     style = "." if any("." in cell for cell in cells) else None
@@ -317,7 +316,7 @@ def floats(
 
 
 def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[str, int], sign: str) -> FileFormatError:
-    """The error for the first line that cannot be read, found by a slow second pass."""
+    """Return the error for the first line that cannot be read, found by a slow second pass."""
     numeric = [(role, j) for role, j in place.items() if role not in TEXT]
     style, usual = None, "," if sign != "," and any(re.search(r"\d,\d", line) for line in body) else "."
     for n, line in zip(numbers, body, strict=True):
@@ -341,7 +340,7 @@ def _fault(numbers: list[int], body: list[str], header: list[str], place: dict[s
             elif style not in (None, written):
                 rule = f"the decimal sign {style!r} as above"
             if rule:
-                message = f"line {n}: expected {rule}, got {shown(cells[j][:40])} (column {name}){hint}"
+                message = f"line {n}: expected {rule}, got {one_line(cells[j][:40])} (column {name}){hint}"
                 return FileFormatError(message, line=n, column=name)
             style = written
     return FileFormatError("expected numbers, got text that cannot be read")
@@ -359,9 +358,9 @@ def _is_number(cell: str) -> bool:
 
 
 def write_csv(mdp: model.MDP, *, plain: bool = False) -> bytes:
-    """CSV of a model; raises ArgumentError if the columns cannot hold it.
+    """Return a model as CSV; raise ArgumentError if the columns cannot hold it.
 
-    `plain` writes the columns alone, with ids as numbers, for tools that read no comments.
+    `plain` writes only the columns, with ids as numbers, for tools that do not read comments.
     """
     K, S, A = mdp.available.shape
     noise = None if plain or mdp.noise is None or np.all(mdp.noise.row_law < 0) else mdp.noise
@@ -380,11 +379,11 @@ def write_csv(mdp: model.MDP, *, plain: bool = False) -> bytes:
     row = row[outcome]
     s, a, s_next = row // A % S, row % A, mdp.successor[outcome]
     used = (min(s.min(), s_next.min()), max(s.max(), s_next.max())), (a.min(), a.max())
-    _refuse(mdp, noise, used, plain)
+    _check_storable(mdp, noise, used, plain)
     check_gaps(K, S, A, mdp.successor.size)
     text = io.StringIO()
     if not plain:
-        text.writelines(f"# {key}: {value}\n" for key, value in _stated(mdp, noise, used))
+        text.writelines(f"# {key}: {value}\n" for key, value in _header_facts(mdp, noise, used))
     state, action = _ids(mdp.state_names, S, plain), _ids(mdp.action_names, A, plain)
     columns: dict[str, Any] = {} if mdp.stationary else {STAGE: (row // (S * A)).tolist()}
     columns |= {"state": [state[i] for i in s.tolist()], "action": [action[i] for i in a.tolist()]}
@@ -402,17 +401,17 @@ def write_csv(mdp: model.MDP, *, plain: bool = False) -> bytes:
     return text.getvalue().encode()
 
 
-def _refuse(mdp: model.MDP, noise: SharedNoise | None, used: Used, plain: bool) -> None:
+def _check_storable(mdp: model.MDP, noise: SharedNoise | None, used: Used, plain: bool) -> None:
     """Raise ArgumentError if the columns cannot hold the model."""
     names = (mdp.state_names or ()) + (mdp.action_names or ())
     for refused, what in (
         (len(mdp.reward) > 1, "rewards that differ by stage on a stationary kernel"),
         (noise is None and bool(np.any(mdp.probability == 0)), "possible successors of probability zero"),
         (not np.array_equal(mdp.known.reshape(-1), np.diff(mdp.row_start) == 1), "rows known to learners"),
-        (any(name != name.strip() for name in names), "names with blank ends"),
+        (any(name != name.strip() for name in names), "names that begin or end with a blank"),
         (
             not plain and mdp.units is not None and mdp.units != mdp.units.strip(BLANK),
-            "units with a separator at an end",
+            "units that begin or end with a separator",
         ),
         (plain and used[0] != (0, mdp.S - 1), "a first or last state without transitions, if plain"),
         (plain and used[1] != (0, mdp.A - 1), "a first or last action that is never available, if plain"),
@@ -423,13 +422,13 @@ def _refuse(mdp: model.MDP, noise: SharedNoise | None, used: Used, plain: bool) 
 
 
 def _ids(names: tuple[str, ...] | None, count: int, plain: bool) -> list[str]:
-    """Ids as a file writes them: names, or numbers, which count from 1 if the names do."""
+    """Return the ids for a file: names, or numbers, which begin at 1 if the names do."""
     numbers = names is None or (plain and names != tuple(map(str, range(1, count + 1))))
     return [str(i) for i in range(count)] if numbers else list(names or ())
 
 
-def _stated(mdp: model.MDP, noise: SharedNoise | None, used: Used) -> list[tuple[str, str]]:
-    """The facts of a model that its columns do not hold."""
+def _header_facts(mdp: model.MDP, noise: SharedNoise | None, used: Used) -> list[tuple[str, str]]:
+    """Return the facts of a model that its columns do not hold."""
     facts = [("horizon", str(mdp.H))] if mdp.stationary else []
     if mdp.discount != 1.0:
         facts.append(("discount", repr(mdp.discount)))
@@ -437,7 +436,7 @@ def _stated(mdp: model.MDP, noise: SharedNoise | None, used: Used) -> list[tuple
     if law != {mdp.state_label(0): 1.0}:
         one = list(law.values()) == [1.0]
         short = next(iter(law)) if one else ", ".join(f"{name}={share!r}" for name, share in law.items())
-        facts.append(("start", short if all(map(_simple, law)) else json.dumps(law, ensure_ascii=False)))
+        facts.append(("start", short if all(map(_is_simple, law)) else json.dumps(law, ensure_ascii=False)))
     for key, names, count, (low, high) in (
         ("states", mdp.state_names, mdp.S, used[0]),
         ("actions", mdp.action_names, mdp.A, used[1]),
@@ -446,7 +445,7 @@ def _stated(mdp: model.MDP, noise: SharedNoise | None, used: Used) -> list[tuple
         if names is None and not full:
             facts.append((key, str(count)))
         elif names is not None and not (full and names == tuple(map(str, range(1, count + 1)))):
-            simple = len(names) > 1 and all(map(_simple, names))
+            simple = len(names) > 1 and all(map(_is_simple, names))
             facts.append((key, ", ".join(names) if simple else json.dumps(names, ensure_ascii=False)))
     if noise is not None and not noise.events_observed:
         facts.append(("events_observed", "no"))
@@ -456,6 +455,6 @@ def _stated(mdp: model.MDP, noise: SharedNoise | None, used: Used) -> list[tuple
     return facts + ([("units", mdp.units)] if mdp.units else [])
 
 
-def _simple(name: str) -> bool:
-    """Whether a name can stand in a list without quotes."""
+def _is_simple(name: str) -> bool:
+    """Return whether a name can be listed without quotes."""
     return name == name.strip() and bool(name) and not set(name) & set(",;=[]{}\"'#")

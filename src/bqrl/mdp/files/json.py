@@ -36,12 +36,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bqrl.checks import nearest, shown, wrong
+from bqrl.checks import bad_value, nearest, one_line
 from bqrl.errors import FileFormatError
-from bqrl.kernels.tolerance import SUM_TOL
+from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp import model
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.files.regular import decoded
+from bqrl.mdp.files.regular import decode_text
 from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.table import MAX_ID, Table, from_columns, row_place
 from bqrl.mdp.validation import check_horizon, sum_hint
@@ -53,11 +53,11 @@ KEYS = ("horizon", "discount", "start", "states", "actions", "known", "units", "
 def read_json(
     content: bytes, horizon: int | None = None, start: Any = None, discount: float | None = None
 ) -> dict[str, Any]:
-    """What the bytes of a JSON file give to MDP.from_table."""
+    """Return the arguments of MDP.from_table for the bytes of a JSON file."""
     data = _parse(content)
     rows = data["transitions"]
     if not isinstance(rows, list) or not rows:
-        raise _expected(
+        raise _expected_error(
             "transitions", "a list of [state, action, next state, probability, reward]", rows, "transitions"
         )
     width = len(rows[0]) if isinstance(rows[0], list) else 0
@@ -69,15 +69,15 @@ def read_json(
     stored = check_horizon(data["horizon"]) if "horizon" in data else None
     lengths = {len(line[5]) for line in columns} - {1}
     if len(lengths) > 1 or (lengths and (items.staged or stored not in (None, *lengths))):
-        message = "transitions: expected one reward per stage in lists of rewards, and then no stages"
-        raise FileFormatError(f"{message}, got lists of {shown(sorted(lengths))} rewards", column="transitions")
+        message = "transitions: expected lists with one reward per stage, in transitions without stages"
+        raise FileFormatError(f"{message}, got lists of {one_line(sorted(lengths))} rewards", column="transitions")
     spread = lengths.pop() if lengths else 1
     paid = np.array([line[5] if len(line[5]) == spread else line[5] * spread for line in columns], np.float64)
     H = spread if spread > 1 else stored
     if horizon is not None and H is not None and horizon != H and (items.staged or spread > 1):
-        raise wrong("horizon", horizon, f"be {H} for a model whose stages differ")
+        raise bad_value("horizon", horizon, f"be {H} for a model whose stages differ")
     H = H if items.staged or spread > 1 or horizon is None else horizon
-    kinds, which = np.unique(paid, axis=0, return_inverse=True)  # outcomes merge if they pay the same at every stage
+    kinds, which = np.unique(paid, axis=0, return_inverse=True)  # outcomes with equal rewards are merged
     reward = which.reshape(-1).astype(np.float64)
     table, H = from_columns(
         stage, s, a, s_next, p, reward, H, staged=items.staged, S=items.count["state"], A=items.count["action"],
@@ -86,13 +86,13 @@ def read_json(
     items.K = table.K
     row = (stage * table.S + s) * table.A + a
     _check_sums(row, p, items)
-    _pay(table, kinds)
+    _set_rewards(table, kinds)
     return {
         "table": table,
         "H": H,
         "start": data.get("start", 0) if start is None else start,
         "discount": data.get("discount", 1.0) if discount is None else discount,
-        "known": _known(data.get("known", []), table, items),
+        "known": _known_mask(data.get("known", []), table, items),
         "state_names": items.names["state"],
         "action_names": items.names["action"],
         "units": data.get("units"),
@@ -101,10 +101,10 @@ def read_json(
 
 
 def _check_sums(row: IntArray, p: FloatArray, items: _Items) -> None:
-    """Raise FileFormatError for the first row whose probabilities do not sum to 1; it names a transition of the row."""
+    """Raise FileFormatError for the first row whose probabilities do not sum to 1; the message names a transition of the row."""
     sums = np.bincount(row, weights=p)
     off = np.flatnonzero(np.abs(sums[row] - 1.0) > SUM_TOL)
-    if off.size and np.all(p >= 0.0):  # negative ones are reported as such
+    if off.size and np.all(p >= 0.0):  # another check reports negative ones
         i = int(off[0])
         states, actions = (None if each is None else list(each) for each in items.names.values())
         shape = items.count["state"], items.count["action"]
@@ -114,8 +114,8 @@ def _check_sums(row: IntArray, p: FloatArray, items: _Items) -> None:
         raise FileFormatError(message, column="transitions", row=place)
 
 
-def _pay(table: Table, kinds: Any) -> None:
-    """Replace the numbers that stand for rewards by the rewards."""
+def _set_rewards(table: Table, kinds: Any) -> None:
+    """Replace reward indices by rewards."""
     if table.reward is not None:
         table.reward = np.ascontiguousarray(kinds[table.reward[0].astype(np.int64)].T)
     else:
@@ -128,7 +128,7 @@ def _pay(table: Table, kinds: Any) -> None:
 
 
 def write_json(mdp: model.MDP) -> bytes:
-    """JSON of a model, one transition per line."""
+    """Return a model as JSON, one transition per line."""
     K, S, A = mdp.available.shape
     sizes = np.diff(mdp.row_start)
     state: list[Any] = list(mdp.state_names or range(S))
@@ -155,7 +155,7 @@ def write_json(mdp: model.MDP) -> bytes:
 
 
 def _noise_lines(noise: SharedNoise, place: list[list[Any]]) -> list[str]:
-    """The lines of the key `noise`, one per law and one per row with a law."""
+    """Return the lines of the key `noise`, one per law and one per row with a law."""
     laws = [
         {"events": list(events), "probabilities": p.tolist() if noise.known else None, "cut": cut}
         for events, p, cut in zip(noise.event_names, noise.probabilities, noise.cut, strict=True)
@@ -167,13 +167,13 @@ def _noise_lines(noise: SharedNoise, place: list[list[Any]]) -> list[str]:
 
 
 def _block(key: str, items: list[Any], indent: str, end: str) -> list[str]:
-    """The lines of a key whose value is a list, one item per line."""
+    """Return the lines of a key whose value is a list, one item per line."""
     body = ",\n".join(f"{indent}  {_dumps(item)}" for item in items)
     return [f'{indent}"{key}": [', body, f"{indent}]{end}"]
 
 
 def _dumps(value: Any) -> str:
-    """JSON on one line; raises ValueError for NaN and infinities."""
+    """Return JSON on one line; raise ValueError for NaN and infinities."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
@@ -181,9 +181,14 @@ def _dumps(value: Any) -> str:
 
 
 def _parse(content: bytes) -> dict[str, Any]:
-    """The object that a file holds, with its keys checked."""
+    """Return the object in a file, with its keys checked."""
     try:
-        data = json.loads(decoded(content), parse_constant=_no_constant, parse_int=_whole, object_pairs_hook=_distinct)
+        data = json.loads(
+            decode_text(content),
+            parse_constant=_refuse_constant,
+            parse_int=_parse_whole,
+            object_pairs_hook=_parse_object,
+        )
     except json.JSONDecodeError as error:
         message = f"line {error.lineno}: expected JSON, got other text ({error.msg})"
         raise FileFormatError(message, line=error.lineno) from None
@@ -201,42 +206,42 @@ def _parse(content: bytes) -> dict[str, Any]:
     for key in data:
         if key not in KEYS:
             hint = HINTS.get(key) or nearest(key, KEYS)
-            raise FileFormatError(f"expected a known key, got {shown(key)}{hint}", column=key)
+            raise FileFormatError(f"expected a known key, got {one_line(key)}{hint}", column=key)
     for key in ("states", "actions", "transitions"):
         if key not in data:
             raise FileFormatError(f"expected the key {key!r}, got only {', '.join(data)}", column=key)
     return data
 
 
-def _expected(where: str, rule: str, got: Any, column: str | None = None) -> FileFormatError:
-    """The error "WHERE: expected RULE, got GOT"."""
-    return FileFormatError(f"{where}: expected {rule}, got {shown(got)}", column=column)
+def _expected_error(where: str, rule: str, got: Any, column: str | None = None) -> FileFormatError:
+    """Return the error "WHERE: expected RULE, got GOT"."""
+    return FileFormatError(f"{where}: expected {rule}, got {one_line(got)}", column=column)
 
 
-def _whole(digits: str) -> int | float:
-    """An integer; one that no index or count can be becomes a float, at once for any number of digits."""
+def _parse_whole(digits: str) -> int | float:
+    """Return an integer; integers of more than 18 digits become floats, because parsing them as int is slow."""
     return int(digits) if len(digits) <= 18 else float(digits)
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise FileFormatError(f"expected finite numbers, got {name}")
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; raises FileFormatError if a key is given twice."""
+def _parse_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; raise FileFormatError if a key is given twice."""
     data = dict(pairs)
     if len(data) < len(pairs):
-        key = _repeated([key for key, _ in pairs])
-        raise FileFormatError(f"expected each key once, got {shown(key)} twice", column=key)
+        key = _first_repeated([key for key, _ in pairs])
+        raise FileFormatError(f"expected each key once, got {one_line(key)} twice", column=key)
     return data
 
 
-def _repeated(names: list[str]) -> str:
+def _first_repeated(names: list[str]) -> str:
     return next(name for name, times in Counter(names).items() if times > 1)
 
 
 class _Items:
-    """Checked items of a file: indices, numbers and rows, each with the place that an error names."""
+    """Checks the items of a file: indices, numbers and rows; errors name the place of the item."""
 
     def __init__(self, data: dict[str, Any], *, staged: bool) -> None:
         self.staged, self.K = staged, MAX_ID
@@ -247,83 +252,87 @@ class _Items:
             if isinstance(given, list) and given and all(isinstance(name, str) for name in given):
                 self.names[kind], self.count[kind] = {name: i for i, name in enumerate(given)}, len(given)
                 if len(set(given)) < len(given):
-                    raise FileFormatError(f"{key} must be distinct, got {shown(_repeated(given))} twice", column=key)
+                    raise FileFormatError(
+                        f"{key} must be distinct, got {one_line(_first_repeated(given))} twice", column=key
+                    )
             elif isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MAX_ID:
                 self.names[kind], self.count[kind] = None, given
             else:
-                raise _expected(key, "a list of names or their number", given, key)
+                raise _expected_error(key, "a list of names or their number", given, key)
 
     def label(self, given: Any, kind: str, where: str) -> int:
-        """Index of a state or action given by name or number."""
+        """Return the index of a state or action given by name or number."""
         names = self.names[kind]
         if names is not None and isinstance(given, str) and given in names:
             return names[given]
         if names is not None and isinstance(given, str):
             rule = f"a number from 0 to {self.count[kind] - 1} or a name of the list"
-            raise FileFormatError(f"{where}: expected {rule}, got {shown(given)}{nearest(given, names, listed=False)}")
+            raise FileFormatError(
+                f"{where}: expected {rule}, got {one_line(given)}{nearest(given, names, listed=False)}"
+            )
         return index_of(given, self.count[kind], where, "" if names is None else " or a name of the list")
 
     def row(self, given: list[Any], where: str) -> int:
-        """Number of the row [state, action], or [stage, state, action]."""
+        """Return the index of the row [state, action], or [stage, state, action]."""
         h = index_of(given[0], self.K, f"{where}, stage") if self.K > 1 else 0
         s = self.label(given[-2], "state", f"{where}, state")
         a = self.label(given[-1], "action", f"{where}, action")
         return (h * self.count["state"] + s) * self.count["action"] + a
 
     def transition(self, i: int, row: Any, width: int) -> tuple[int, int, int, int, float, list[float]]:
-        """One transition: stage, state, action, next state, probability, rewards."""
+        """Return one transition: stage, state, action, next state, probability, rewards."""
         where = f"transitions[{i}]"
         if not isinstance(row, list) or len(row) != width or width not in (5, 6):
             rule = "[state, action, next state, probability, reward], with the stage in front in all or none"
-            raise _expected(where, rule, row, "transitions")
+            raise _expected_error(where, rule, row, "transitions")
         s, a, s_next, p, r = row[-5:]
         paid = r if isinstance(r, list) else [r]
         if not paid:
-            raise _expected(where, "a reward or a list of rewards", r, "transitions")
+            raise _expected_error(where, "a reward or a list of rewards", r, "transitions")
         return (
             index_of(row[0], MAX_ID, f"{where}, stage") if width == 6 else 0,
             self.label(s, "state", f"{where}, state"),
             self.label(a, "action", f"{where}, action"),
             self.label(s_next, "state", f"{where}, next state"),
-            number_of(p, f"{where}, probability"),
-            [number_of(x, f"{where}, reward") for x in paid],
+            json_number(p, f"{where}, probability"),
+            [json_number(x, f"{where}, reward") for x in paid],
         )
 
 
 def index_of(given: Any, count: int, where: str, also: str = "") -> int:
-    """A whole number from 0 to count - 1."""
+    """Return `given` if it is a whole number from 0 to count - 1."""
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < count:
         return given
-    raise _expected(where, f"a number from 0 to {count - 1}{also}", given)
+    raise _expected_error(where, f"a number from 0 to {count - 1}{also}", given)
 
 
-def number_of(given: Any, where: str) -> float:
-    """A finite number."""
+def json_number(given: Any, where: str) -> float:
+    """Return `given` as a float if it is a finite number."""
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not abs(given) < math.inf:
-        raise _expected(where, "a finite number", given)
+        raise _expected_error(where, "a finite number", given)
     return float(given)
 
 
-def _known(given: Any, table: Table, items: _Items) -> BoolArray:
-    """The mask of known rows."""
+def _known_mask(given: Any, table: Table, items: _Items) -> BoolArray:
+    """Return the mask of known rows."""
     if not isinstance(given, list):
-        raise _expected("known", "a list of rows [state, action]", given, "known")
+        raise _expected_error("known", "a list of rows [state, action]", given, "known")
     known = np.zeros((table.K, table.S, table.A), bool)
     for i, row in enumerate(given):
         if not isinstance(row, list) or len(row) != (2 if table.K == 1 else 3):
             rule = "[state, action], with the stage in front where stages differ"
-            raise _expected(f"known[{i}]", rule, row, "known")
+            raise _expected_error(f"known[{i}]", rule, row, "known")
         known.flat[items.row(row, f"known[{i}]")] = True
     return known
 
 
 def _read_noise(given: Any, table: Table, row: IntArray, items: _Items) -> SharedNoise:
-    """The laws of events and the rows that they drive; `row` is that of each transition."""
+    """Return the laws of events and the rows that they drive; `row` is the row of each transition."""
     if not isinstance(given, dict) or not {"laws", "rows"} <= set(given) <= {"laws", "rows", "events_observed"}:
-        raise _expected("noise", "the keys laws, rows and optionally events_observed", given, "noise")
+        raise _expected_error("noise", "the keys laws, rows and optionally events_observed", given, "noise")
     laws, rows, observed = given["laws"], given["rows"], given.get("events_observed", True)
     if not isinstance(laws, list) or not isinstance(rows, list) or not isinstance(observed, bool):
-        raise _expected("noise", "lists of laws and rows, and events_observed true or false", given, "noise")
+        raise _expected_error("noise", "lists of laws and rows, and events_observed true or false", given, "noise")
     parsed = [_law(law, f"noise, laws[{i}]") for i, law in enumerate(laws)]
     first = np.r_[0, np.cumsum(np.bincount(row, minlength=table.row_start.size - 1))]
     assert table.line_outcome is not None
@@ -336,12 +345,12 @@ def _read_noise(given: Any, table: Table, row: IntArray, items: _Items) -> Share
         where = f"noise, rows[{i}]"
         if not isinstance(entry, list) or len(entry) != (4 if table.K == 1 else 5):
             rule = "[state, action, law, outcomes], with the stage in front where stages differ"
-            raise _expected(where, rule, entry, "noise")
+            raise _expected_error(where, rule, entry, "noise")
         q = items.row(entry[:-2], where)
         law = index_of(entry[-2], len(parsed), f"{where}, law")
         events, leads, size = parsed[law][0], entry[-1], int(first[q + 1] - first[q])
         if not isinstance(leads, list) or len(leads) != len(events):
-            raise _expected(where, f"one outcome for each of the {len(events)} events of its law", leads, "noise")
+            raise _expected_error(where, f"one outcome for each of the {len(events)} events of its law", leads, "noise")
         if q in seen:
             raise FileFormatError(f"{where}: expected each row once, got it twice", column="noise")
         seen.add(q)
@@ -359,21 +368,21 @@ def _read_noise(given: Any, table: Table, row: IntArray, items: _Items) -> Share
 
 
 def _law(given: Any, where: str) -> tuple[tuple[str, ...], FloatArray, float]:
-    """Events, probabilities (NaN if they are null) and the mass that was cut off."""
+    """Return the events, the probabilities (NaN if they are null) and the mass that was cut off."""
     needed = {"events", "probabilities"}
     if not isinstance(given, dict) or not needed <= set(given) <= needed | {"cut"}:
-        raise _expected(where, "the keys events, probabilities and optionally cut", given, "noise")
+        raise _expected_error(where, "the keys events, probabilities and optionally cut", given, "noise")
     events, p = given["events"], given["probabilities"]
     if not isinstance(events, list) or not events or len(set(map(str, events))) < len(events):
-        raise _expected(f"{where}, events", "a list of distinct names", events, "noise")
+        raise _expected_error(f"{where}, events", "a list of distinct names", events, "noise")
     if p is None:
         p = [math.nan] * len(events)
     elif not isinstance(p, list) or len(p) != len(events):
-        raise _expected(f"{where}, probabilities", f"{len(events)} numbers", p, "noise")
+        raise _expected_error(f"{where}, probabilities", f"{len(events)} numbers", p, "noise")
     else:
-        p = [number_of(x, f"{where}, probabilities") for x in p]
+        p = [json_number(x, f"{where}, probabilities") for x in p]
         total = math.fsum(p)
         if not (min(p) >= 0.0 and abs(total - 1.0) <= SUM_TOL):
             message = f"{where}, probabilities: expected numbers of at least 0 that sum to 1"
             raise FileFormatError(f"{message}, got the sum {total:.12g}{sum_hint(total)}", column="noise")
-    return tuple(map(str, events)), np.array(p), number_of(given.get("cut", 0.0), f"{where}, cut")
+    return tuple(map(str, events)), np.array(p), json_number(given.get("cut", 0.0), f"{where}, cut")

@@ -4,7 +4,7 @@
 Other programs can write the second kind: np.savez("model.npz", transitions=P, rewards=R, horizon=10).
 
 An archive can unpack to far more than its own size, so the sizes in its directory are added up before anything is unpacked;
-an array is read no further than its size there. Python objects are refused, because reading them could execute code.
+no array is read beyond the size stated there. Python objects are refused, because reading them could execute code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import shown
+from bqrl.checks import one_line
 from bqrl.errors import FileFormatError, ModelError, SizeError
 from bqrl.mdp import model
 from bqrl.mdp.arrays import IntArray, floats_of, number_of, require, whole_numbers_of
@@ -37,12 +37,12 @@ Arrays = dict[str, Any]
 
 
 def write_npz(mdp: model.MDP) -> bytes:
-    """Archive of a model, compressed."""
+    """Return a model as a compressed archive."""
     return pack(model_arrays(mdp))
 
 
 def model_arrays(mdp: model.MDP) -> Arrays:
-    """The model as named arrays."""
+    """Return the model as named arrays."""
     arrays: Arrays = {name: np.asarray(getattr(mdp, name)) for name in STORED}
     if mdp.row_reward is not None:
         arrays["row_reward"] = mdp.row_reward
@@ -60,14 +60,17 @@ def model_arrays(mdp: model.MDP) -> Arrays:
 
 
 def pack(arrays: Arrays) -> bytes:
-    """Bytes of a compressed archive."""
+    """Return the bytes of a compressed archive."""
     file = io.BytesIO()
     np.savez_compressed(file, **arrays)
     return file.getvalue()
 
 
 def unpack(content: bytes, max_bytes: int = MAX_BYTES) -> Arrays:
-    """Arrays of the bytes of an archive; nothing in it is executed. Raises FileFormatError or SizeError if it cannot be read."""
+    """Return the arrays in the bytes of an archive; nothing in it is executed.
+
+    Raise FileFormatError if it cannot be read, or SizeError if it is too large.
+    """
     if not zipfile.is_zipfile(io.BytesIO(content)):
         raise FileFormatError("expected a .npz archive, got other or truncated bytes")
     arrays: Arrays = {}
@@ -83,20 +86,22 @@ def unpack(content: bytes, max_bytes: int = MAX_BYTES) -> Arrays:
         raise
     except Exception as error:  # damaged bytes make zipfile, zlib and NumPy fail in many ways
         reason = " ".join(str(error).split())[:120] or type(error).__name__
-        what = f"the array {shown(name)}" if name else "the archive"
+        what = f"the array {one_line(name)}" if name else "the archive"
         message = f"expected {what} in a readable form, got damaged bytes or Python objects ({reason})"
         raise FileFormatError(message, column=name or None) from None
     return arrays
 
 
 def _array_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Any:
-    """One array of numbers or strings."""
+    """Return one array of numbers or strings."""
     with archive.open(member) as file:
         array = np.lib.format.read_array(file, allow_pickle=False)
         if file.read(1):  # reaching the end verifies the checksum
             raise ValueError("it is longer than its header states")
     if array.dtype.kind not in "biufSU":
-        raise FileFormatError(f"the array {shown(name)} must hold numbers or strings, got {array.dtype}", column=name)
+        raise FileFormatError(
+            f"the array {one_line(name)} must hold numbers or strings, got {array.dtype}", column=name
+        )
     return array
 
 
@@ -104,11 +109,11 @@ def _array_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> A
 
 
 def read_stored(arrays: Arrays) -> dict[str, Any]:
-    """What the arrays that `write_npz` writes give to MDP.from_table."""
+    """Return the arguments of MDP.from_table for the arrays that `write_npz` writes."""
     rule = f"the arrays {', '.join(STORED)}, or transitions and rewards"
     for name in arrays:
         if name not in STORED + OPTIONAL and not name.startswith(PREFIX):
-            raise FileFormatError(f"expected {rule}, got the array {shown(name)}", column=name)
+            raise FileFormatError(f"expected {rule}, got the array {one_line(name)}", column=name)
     for name in STORED:
         if name not in arrays:
             raise FileFormatError(f"expected {rule}, got no array {name!r}", column=name)
@@ -149,13 +154,13 @@ def read_stored(arrays: Arrays) -> dict[str, Any]:
 
 
 def _rows(arrays: Arrays, rows: int, S: int) -> tuple[Any, Any]:
-    """The arrays row_start and successor, checked."""
+    """Return the arrays row_start and successor, checked."""
     row_start, successor = (whole_numbers_of(arrays, name, (None,)) for name in ("row_start", "successor"))
     n = successor.size
     rises = row_start.size == rows + 1 and row_start[0] == 0 and row_start[-1] == n and np.all(np.diff(row_start) >= 0)
     require(bool(rises), "row_start", f"rise from 0 to {n} in {rows} steps", row_start)
     inside = np.ones(n, bool)
-    inside[row_start[:-1][row_start[:-1] < n]] = False  # the first outcome of a row follows none
+    inside[row_start[:-1][row_start[:-1] < n]] = False  # the first outcome of a row has no predecessor
     falls = np.any(successor[1:][inside[1:]] < successor[:-1][inside[1:]])
     valid = not falls and bool(np.all((successor >= 0) & (successor < S)))
     require(valid, "successor", f"hold states from 0 to {S - 1}, increasing within a row", successor)
@@ -163,10 +168,10 @@ def _rows(arrays: Arrays, rows: int, S: int) -> tuple[Any, Any]:
 
 
 def read_dense(arrays: Arrays) -> dict[str, Any]:
-    """What dense arrays give to MDP, under the names of its arguments."""
+    """Return the arguments of MDP in dense arrays, which have the same names."""
     for name, array in arrays.items():
         if name not in DENSE:
-            message = f"expected only {', '.join(DENSE[1:])} beside transitions, got {shown(name)}"
+            message = f"expected only {', '.join(DENSE[1:])} beside transitions, got {one_line(name)}"
             raise FileFormatError(message, column=name)
         if array.ndim == 0:
             arrays[name] = array.item()
@@ -176,7 +181,7 @@ def read_dense(arrays: Arrays) -> dict[str, Any]:
 
 
 def _text(arrays: Arrays, name: str, ndim: int = 1) -> Any:
-    """A list of strings, or one string, or None if there is no such array."""
+    """Return a list of strings, or one string, or None if there is no such array."""
     if name not in arrays:
         return None
     found = arrays[name]
@@ -192,7 +197,7 @@ def _text(arrays: Arrays, name: str, ndim: int = 1) -> Any:
 
 
 def noise_arrays(noise: SharedNoise) -> dict[str, Any]:
-    """Shared noise as plain arrays under names that begin with `noise_`; events become strings."""
+    """Return shared noise as plain arrays whose names begin with `noise_`; events become strings."""
     return {
         "noise_events": np.array([name for names in noise.event_names for name in names], dtype=np.str_),
         "noise_probability": np.concatenate([*noise.probabilities, np.empty(0)]),
@@ -205,7 +210,7 @@ def noise_arrays(noise: SharedNoise) -> dict[str, Any]:
 
 
 def read_noise(arrays: Arrays, row_start: IntArray) -> SharedNoise:
-    """The noise that `noise_arrays` wrote, for a model with these rows; raises ModelError if the arrays do not fit."""
+    """Return the noise that `noise_arrays` wrote, for a model with these rows; raise ModelError if the arrays do not fit."""
     try:
         starts = whole_numbers_of(arrays, "noise_law_start", (None,))
         events, p = np.asarray(arrays["noise_events"]), np.asarray(arrays["noise_probability"])

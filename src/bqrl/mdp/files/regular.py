@@ -1,4 +1,4 @@
-"""Reads regular files of bounded size, also compressed ones."""
+"""Reads regular files of bounded size, which may be compressed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Any
 from bqrl.checks import whole
 from bqrl.errors import FileFormatError, SizeError
 
-MAX_BYTES = 4 * 2**30  # unpacked; more is refused unless the caller allows it
-MAX_TEXT = 2**30  # of a .csv file, which grows threefold in memory
-MAX_JSON = 2**28  # of a .json file, which grows tenfold
+MAX_BYTES = 4 * 2**30  # largest unpacked size, unless the caller raises the limit
+MAX_TEXT = 2**30  # of a .csv file, which needs three times its size in memory
+MAX_JSON = 2**28  # of a .json file, which needs ten times its size
 CHUNK = 2**22
 LIMIT_VARIABLE = "BQRL_MAX_FILE_BYTES"
 
 
 def size_limit(max_bytes: int | None, default: int = MAX_BYTES) -> int:
-    """The largest unpacked size in bytes: the argument, else the environment variable, else the default."""
+    """Return the largest unpacked size in bytes: the argument, else the environment variable, else the default."""
     if max_bytes is None:
         text = os.environ.get(LIMIT_VARIABLE, "")
         return whole(int(text) if text.isdecimal() else text, LIMIT_VARIABLE, 1) if text else default
@@ -38,7 +38,7 @@ def check_size(size: int, limit: int, what: str) -> None:
 
 
 def unpacked_exceeds(file: Any, limit: int) -> bool:
-    """Whether a gzip file has more than `limit` bytes after unpacking; they are counted and not kept."""
+    """Return whether a gzip file has more than `limit` bytes after unpacking; the bytes are counted, not stored."""
     size = 0
     with gzip.GzipFile(fileobj=file) as unpacked:
         while size <= limit and (chunk := unpacked.read(CHUNK)):
@@ -47,14 +47,14 @@ def unpacked_exceeds(file: Any, limit: int) -> bool:
 
 
 def read_regular(path: str | Path, limit: int) -> bytes:
-    """Content of a regular file; OSError says what else `path` is, SizeError if it is too large."""
+    """Return the content of a regular file; raise OSError if `path` is not one, SizeError if it is too large."""
     check_size(regular_size(path), limit, "the file")
     with Path(path).open("rb") as file:
         return file.read(limit + 1)
 
 
 def regular_size(path: str | Path) -> int:
-    """Bytes of a regular file; OSError says what else `path` is."""
+    """Return the size of a regular file in bytes; raise OSError if `path` is not one."""
     place = Path(path)
     try:
         found = place.stat()
@@ -75,14 +75,14 @@ def regular_size(path: str | Path) -> int:
     return found.st_size
 
 
-def decoded(content: bytes) -> str:
-    """The text of a file in UTF-8, or in UTF-16 where its first two bytes say so; raises UnicodeDecodeError."""
+def decode_text(content: bytes) -> str:
+    """Return text in UTF-8, or in UTF-16 if it begins with that byte order mark; raise UnicodeDecodeError for other bytes."""
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return content.decode("utf-16" if wide else "utf-8-sig")
 
 
 def gunzip(content: bytes, limit: int) -> bytes:
-    """Content of a gzip file; it is measured before it is unpacked into memory."""
+    """Return the content of a gzip file, whose unpacked size is checked first."""
     try:
         if unpacked_exceeds(io.BytesIO(content), limit):
             message = f"the unpacked file must have at most {limit} bytes, got more"

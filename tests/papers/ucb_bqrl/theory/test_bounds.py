@@ -7,9 +7,9 @@ from helpers import colours_of
 from small_theory import SMALL, datasets, small_theory, theory_of, with_second_level
 
 from bqrl import theory
+from bqrl.display import format_number
 from bqrl.papers.ucb_bqrl.theory.bounds import BOUNDS, informative_from
 from bqrl.planners.confidence import power_buffer
-from bqrl.results.words import number
 from bqrl.theory import RegretBounds, hard_instance
 
 HARD = hard_instance(0.5, 0.05, 2, 3)
@@ -58,7 +58,7 @@ def test_the_headline_of_the_bounds_follows_the_numbers(found):
     assert BOUNDS.headline(found).startswith("Regret stays under every bound, ")
     assert "times below ours at T = 60; ours is informative from " in BOUNDS.headline(found)
     rows = found["tables"]["bounds"]
-    assert f" {number(rows[-1]['ratio'], 2)} times below" in BOUNDS.headline(found)
+    assert f" {format_number(rows[-1]['ratio'], 2)} times below" in BOUNDS.headline(found)
     for row in rows:
         row["ratio"] = None  # no run has lost anything
     assert BOUNDS.headline(found).startswith("Regret stays under every bound; ")

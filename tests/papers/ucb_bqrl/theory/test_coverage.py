@@ -7,7 +7,7 @@ from bqrl import theory
 from bqrl.learners.run import Run
 from bqrl.papers.ucb_bqrl.theory.coverage import COVERAGE, coverage, worst_ratio
 from bqrl.papers.ucb_bqrl.theory.suite import run_theory
-from bqrl.theory.total_variation import inside
+from bqrl.theory.total_variation import rows_inside
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_the_largest_ratio_is_that_of_the_confidence_sets(key, pooled):
         width = theory.radius(visits, mdp.S, mdp.A, 30, mdp.H, 0.05, size)
         for scale in (1.0 - 1e-9, 1.0 + 1e-9):
             reach = np.where(visits > 0, ratio * scale * width, 2.0)
-            holds = inside(truth, truth.with_probability(probability), reach).all()
+            holds = rows_inside(truth, truth.with_probability(probability), reach).all()
             tight, loose = (tight and holds, loose) if scale < 1.0 else (tight, loose and holds)
         run.step()
     assert loose

@@ -5,6 +5,7 @@ import pytest
 from helpers import colours_of
 from small_theory import datasets, small_theory
 
+from bqrl.display import format_number
 from bqrl.papers.ucb_bqrl.theory.experiment import RHO
 from bqrl.papers.ucb_bqrl.theory.hard_family import (
     BOUNDS,
@@ -16,7 +17,6 @@ from bqrl.papers.ucb_bqrl.theory.hard_family import (
     power_of_rho,
 )
 from bqrl.results.charts import learner_colours
-from bqrl.results.words import number
 from bqrl.study.scores import Contender
 from bqrl.theory import hard_lower_bound
 
@@ -126,7 +126,7 @@ def test_the_headline_of_the_hard_family_follows_the_numbers(found, tables):
     long = [row for row in tables["hard_growth"] if row["episodes"] >= found["scale"]]
     least = min(row["regret"] / row["lower_bound"] for row in [*tables["hard"], *long])
     headline = HARD.headline(found)
-    assert f" is at least {number(least, 2)} times the proven lower bound. In long runs" in headline
+    assert f" is at least {format_number(least, 2)} times the proven lower bound. In long runs" in headline
     assert headline.endswith("regret grows like T^0.25 (SARSA) to T^1.00 (again)")
     tables["hard"][0]["regret"] = 0.0
     tables["hard_slopes"][1]["exponent_of_episodes"] = None

@@ -1,0 +1,336 @@
+"""Backward passes of target planners and learners: one stage, or all stages, of the sweep over (state, column).
+
+`sweep_state` is the recursion for one state. Three loops call it and give identical results: `sweep_rows` state by state,
+`sweep_rows_threads` over threads, and `sweep_stages` through all stages, which avoids one Python call per stage on small
+problems.
+
+Columns are needs (see mdp/grid.py), and rewards move them (see moves.py). If a policy is computed, the row of a state holds
+the values of all columns, followed by their means. The two are then adjacent in memory, which is the bottleneck of a sweep.
+"""
+
+import numpy as np
+from numba import njit, prange
+
+from bqrl.loops.l1 import l1_columns, l1_ordered, sort_by_value
+from bqrl.loops.layout import Ball, Goal, Moves, Pages, Rows
+from bqrl.loops.moves import (
+    ZERO,
+    add_outcome,
+    add_rows,
+    columns_inside,
+    inlined,
+    inner,
+    mean_of,
+    move_columns,
+    one_shift,
+    shift_into,
+)
+
+SMALL_ROW = 128  # up to this number of columns, the value and the mean of a row are computed together
+CHUNK = 256  # number of columns whose extreme expectations are computed at once; they fit into the cache
+
+
+@inner
+def keep_less(value, row_value, first):
+    """Keep the smaller value per column."""
+    for c in range(value.size):
+        value[c] = row_value[c] if first else min(value[c], row_value[c])
+
+
+@inner
+def keep_better(value, mean, action, row_value, row_mean, a, first, goal):
+    """Keep the smaller value per column; values within goal.tie (relative) tie: then the larger mean, then the lower action."""
+    if first:
+        for c in range(value.size):
+            value[c], mean[c], action[c] = row_value[c], row_mean[c], a
+        return
+    for c in range(value.size):  # no branches, so that the loop vectorises
+        best, v, m = value[c], row_value[c], row_mean[c]
+        slack = goal.tie * abs(best)
+        wins = (v < best - slack) | ((v <= best + slack) & (m > mean[c] + goal.mean_tie))
+        value[c] = min(v, best)
+        mean[c] = m if wins else mean[c]
+        action[c] = a if wins else action[c]
+
+
+@inner
+def expectation(out, row, rows, moves, source, origin, n_next, spare):
+    """Fill out[c] with E[source] over the outcomes of a row; each outcome moves column c to a column of the next stage.
+
+    The columns of the next stage are the `n_next` columns of `source` from `origin` on; `spare` is overwritten.
+    """
+    begin, end = rows.start[row], rows.start[row + 1]
+    shift = moves.shift
+    together = one_shift(shift, begin, end)
+    if together and moves.jumps.size > 0:
+        whole = spare[:n_next]
+        whole[:] = 0.0
+        add_rows(whole, ZERO, n_next, begin, end, rows, source, origin)
+        move_columns(out, whole, shift[begin], moves.jumps)
+    elif together:
+        first, last = columns_inside(out.size, n_next - 1, shift[begin])
+        if first == last:  # every column is clipped to the same end
+            end_column = origin if first > 0 else origin + n_next - 1
+            out[:] = mean_of(begin, end, rows, source, end_column)
+            return
+        out[first:last] = 0.0
+        add_rows(out, first, last - first, begin, end, rows, source, origin + first + shift[begin])
+        out[:first], out[last:] = out[first], out[last - 1]
+    else:
+        out[:] = 0.0
+        for i in range(begin, end):
+            p, s = rows.probability[i], rows.successor[i]
+            if moves.jumps.size > 0:
+                for c in range(out.size):
+                    out[c] += p * source[s, origin + moves.jumps[shift[i], c]]
+            else:
+                add_outcome(out, p, source, s, origin, n_next, shift[i])
+
+
+@inlined
+def row_extremes(whole, row, rows, ball, source, n_next, chance):
+    """Replace the expectations of a row by their extremes over its ball; `chance` (S,) is overwritten."""
+    begin, end = rows.start[row], ball_end(row, rows, ball)
+    if ball.order.size > 0:
+        chance[: source.shape[0]] = -1.0  # the row's probabilities by state; -1: not a successor
+        for i in range(begin, end):
+            chance[rows.successor[i]] = rows.probability[i]
+        for c in range(n_next):
+            whole[c] = l1_ordered(ball.order, ball.values, c, chance, ball.half[row], ball.sense, whole[c])
+    else:
+        p = rows.probability[begin:end]
+        l1_columns(source, rows.successor[begin:end], p, ball.half[row], ball.sense, whole[:n_next])
+
+
+@inner
+def scattered_extremes(out, row, rows, moves, ball, source, n_next):
+    """Fill `out` with the extreme expectations of a row whose outcomes move the columns differently, chunk by chunk."""
+    begin, end = rows.start[row], ball_end(row, rows, ball)
+    places = np.arange(end - begin).astype(rows.successor.dtype)
+    for first in range(0, out.size, CHUNK):
+        n = min(CHUNK, out.size - first)
+        landed = np.empty((end - begin, n))
+        for i in range(begin, end):
+            for c in range(n):
+                landed[i - begin, c] = source[rows.successor[i], column_after(first + c, i, moves, n_next)]
+        l1_columns(landed, places, rows.probability[begin:end], ball.half[row], ball.sense, out[first : first + n])
+
+
+@inlined
+def ball_end(row, rows, ball):
+    """Return the end of the outcomes of a row that belong to its ball; an outcome with missing mass does not."""
+    outside = ball.missing.size > 0 and ball.missing[row] > 0.0
+    return rows.start[row + 1] - 1 if outside else rows.start[row + 1]
+
+
+@inner
+def column_after(c, i, moves, n_next):
+    """Return the column of the next stage to which outcome i moves column c."""
+    if moves.jumps.size > 0:
+        return moves.jumps[moves.shift[i], c]
+    return min(max(c + moves.shift[i], 0), n_next - 1)
+
+
+@inner
+def add_missing(out, row, rows, moves, mass, source, n_next):
+    """Move the given mass to the last outcome of a row from the other outcome with the largest value."""
+    last = rows.start[row + 1] - 1
+    for c in range(out.size):
+        greatest = -np.inf
+        for i in range(rows.start[row], last):
+            greatest = max(greatest, source[rows.successor[i], column_after(c, i, moves, n_next)])
+        lost = source[rows.successor[last], column_after(c, last, moves, n_next)]
+        out[c] += mass * max(lost - greatest, 0.0)
+
+
+@inner
+def fill_unreached(s, now, action):
+    """Fill in zeros for a state that is never reached."""
+    now[s] = 0.0
+    if action.size > 0:
+        action[s] = 0
+
+
+@inner
+def scratch_for(after, now):
+    """Return the work arrays of `sweep_state`: value and mean of a row, and a row of the next stage followed by S entries."""
+    return np.empty((3, max(after.shape[1] + after.shape[0], now.shape[1])))
+
+
+@inlined
+def sweep_state(s, rows, moves, ball, goal, pages, scratch):
+    """Fill in one state of one stage: the smallest expected value over actions, with its mean and its action.
+
+    If actions are requested, the pages hold the values followed by the means. Without uncertainty, `ball` is None, and the
+    l1 step is not compiled. `scratch` comes from `scratch_for`.
+
+    If all outcomes of a row move the columns by the same shift, its expectations are computed on the columns of the next
+    stage and shifted once. This is done for extremes over a ball and, if there are few columns, for values and means.
+    """
+    after, now, action = pages
+    layers = 2 if action.size > 0 else 1
+    n, n_next = now.shape[1] // layers, after.shape[1] // layers
+    A = goal.mean_reward.size // now.shape[0]
+    value, mean = now[s, :n], now[s, n:]
+    row_value, row_mean, spare = scratch[0, :n], scratch[1, :n], scratch[2]
+    few = layers == 2 and n_next <= SMALL_ROW and moves.jumps.size == 0
+    first = A > 0  # with a literal True the loops below would be compiled twice
+    for a in range(A):
+        q = s * A + a
+        begin, end = rows.start[q], rows.start[q + 1]
+        if begin == end:
+            continue
+        uncertain, skip = A < 0, ZERO
+        if ball is not None:
+            uncertain = ball.half[q] > 0.0 and end > begin + 1
+            skip = n_next if uncertain and ball.order.size == 0 else ZERO  # l1_columns needs no plain expectations
+        together = (few or uncertain) and one_shift(moves.shift, begin, end)
+        if together:
+            for c in range(layers * n_next):
+                spare[c] = 0.0
+            add_rows(spare, skip, layers * n_next - skip, begin, end, rows, after, skip)
+            if ball is not None:
+                if uncertain:
+                    row_extremes(spare, q, rows, ball, after, n_next, spare[layers * n_next :])
+            for c in range(n):
+                j = column_after(c, begin, moves, n_next)
+                row_value[c] = spare[j]
+                if layers == 2:
+                    row_mean[c] = spare[n_next + j]
+        else:
+            if not uncertain:
+                expectation(row_value, q, rows, moves, after, ZERO, n_next, spare)
+            if layers == 2:
+                expectation(row_mean, q, rows, moves, after, n_next, n_next, spare)
+        if ball is not None:
+            if uncertain and not together:
+                scattered_extremes(row_value, q, rows, moves, ball, after, n_next)
+            if ball.missing.size > 0 and ball.missing[q] > 0.0:
+                add_missing(row_value, q, rows, moves, ball.missing[q], after, n_next)
+        if goal.weight != 0.0:
+            for c in range(n):
+                row_value[c] -= goal.weight * goal.mean_reward[q]
+        if layers == 2:
+            for c in range(n):
+                row_mean[c] += goal.mean_reward[q]
+            keep_better(value, mean, action[s], row_value, row_mean, a, first, goal)
+        else:
+            keep_less(value, row_value, first)
+        first = False
+    if first:  # a state without actions is never reached
+        fill_unreached(s, now, action)
+
+
+@njit(cache=True)
+def sweep_rows(rows, moves, ball, goal, after, now, action):
+    """Call `sweep_state` for every state."""
+    pages, scratch = Pages(after, now, action), scratch_for(after, now)
+    for s in range(now.shape[0]):
+        sweep_state(s, rows, moves, ball, goal, pages, scratch)
+
+
+@inner
+def call_sweep_state(s, rows, moves, ball, goal, pages, scratch):
+    """Call `sweep_state`, which Numba cannot inline into a loop over threads."""
+    sweep_state(s, rows, moves, ball, goal, pages, scratch)
+
+
+@njit(cache=True, parallel=True)
+def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
+    """Call `sweep_state` for every state, over threads."""
+    for s in prange(now.shape[0]):
+        call_sweep_state(s, rows, moves, ball, goal, Pages(after, now, action), scratch_for(after, now))
+
+
+@njit(cache=True)
+def sweep_stages(stages, probability, ball, goal, work, extra, tables, stored):
+    """Sweep all stages of a uniform grid in one call; return the row of `work` that holds the first stage.
+
+    ball.half (H*S*A,), if there is a ball, and goal.mean_reward (H, S*A) hold all stages. The first row of `work` (2, cells)
+    holds the terminal values, followed by the means. The actions are written to `tables`; if its buffer is empty, only values
+    are computed. Unless `stored` is empty, the values of the stages 0 to H - 1 are written to it, one after the other.
+    """
+    H, S = stages.size.size - 1, stages.mu.size
+    per_stage = S * stages.A
+    layers = 2 if tables.flat.size > 0 else 1
+    no_jumps, none = np.empty((0, 0), np.int64), np.empty((0, 0), tables.flat.dtype)
+    single = stages.start.size - 1 == per_stage  # one stored kernel serves every stage
+    now = 0
+    for h in range(H - 1, -1, -1):
+        n, n_next = stages.size[h] + extra, stages.size[h + 1] + extra
+        after = work[now, : S * layers * n_next].reshape(S, layers * n_next)
+        here = work[1 - now, : S * layers * n].reshape(S, layers * n)
+        base = 0 if single else h * per_stage
+        first, last = stages.start[base], stages.start[base + per_stage]
+        rows = Rows(
+            stages.start[base : base + per_stage + 1] - first, stages.successor[first:last], probability[first:last]
+        )
+        moves = Moves(stages.shift[h, : last - first], no_jumps)
+        rule = Goal(goal.mean_reward[h], goal.weight, goal.tie, goal.mean_tie)
+        action = none
+        if layers == 2:
+            action = tables.flat[tables.begin[h] : tables.begin[h + 1]].reshape(S, n)
+        stage_ball = ball
+        if ball is not None:
+            order, values = np.empty((0, 0), np.int64), np.empty((0, 0))
+            here_q = slice(h * per_stage, (h + 1) * per_stage)
+            half = ball.half[here_q]
+            if stages.shared[h] and np.any(half > 0.0):
+                states = np.flatnonzero(stages.met[h + 1])
+                order, values = np.empty((n_next, states.size), np.int64), np.empty((n_next, S))
+                sort_columns(after, states, order, values)
+            stage_ball = Ball(half, ball.sense, order, values, ball.missing[here_q])
+        pages, scratch = Pages(after, here, action), scratch_for(after, here)
+        for s in range(S):
+            if stages.met[h, s]:
+                sweep_state(s, rows, moves, stage_ball, rule, pages, scratch)
+            else:
+                fill_unreached(s, here, action)
+        if stored.size > 0:
+            page = stored[tables.begin[h] : tables.begin[h + 1]].reshape(S, n)
+            for s in range(S):
+                for c in range(n):  # an array assignment would add seconds of compilation for its error message
+                    page[s, c] = here[s, c]
+        now = 1 - now
+    return now
+
+
+@inner
+def sort_columns(after, states, order, values):
+    """Fill values[c, s] with after[s, c], and order[c] with `states` by increasing value; neighbours have similar orders."""
+    for c in range(order.shape[0]):
+        for s in states:
+            values[c, s] = after[s, c]
+        sort_by_value(states, values[c], 1.0)
+        for i in range(states.size):
+            order[c, i] = states[i]
+
+
+@njit(cache=True)
+def reduce_rows(product, shift, exists, goal, now, action):
+    """Shift every row (s, a) of a matrix product by its reward, and take the minimum over actions as in `sweep_state`.
+
+    This loop does not use threads: the product takes ten times as long, and its threads still occupy the cores.
+    """
+    S, A = exists.shape
+    layers = 2 if action.size > 0 else 1
+    n, n_next = now.shape[1] // layers, product.shape[1] // layers
+    row_value, row_mean = np.empty(n), np.empty(n)
+    for s in range(S):
+        value, mean = now[s, :n], now[s, n:]
+        first = A > 0  # with a literal True the loops below would be compiled twice
+        for a in range(A):
+            if not exists[s, a]:
+                continue
+            q = s * A + a
+            shift_into(row_value, product[q, :n_next], shift[q], -goal.weight * goal.mean_reward[q])
+            if layers == 2:
+                shift_into(row_mean, product[q, n_next:], shift[q], goal.mean_reward[q])
+                keep_better(value, mean, action[s], row_value, row_mean, a, first, goal)
+            else:
+                keep_less(value, row_value, first)
+            first = False
+        if first:
+            now[s] = 0.0
+            if layers == 2:
+                action[s] = 0

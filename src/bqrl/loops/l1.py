@@ -1,0 +1,357 @@
+"""The l1 step: the extreme expectation over a ball around a row, within its support.
+
+A mass of half the radius moves from the least favoured outcomes to the most favoured one. `l1_expectation` is the reference
+implementation, and `move_mass` computes the row that attains it. `move_mass_around` moves the same mass to a given outcome from
+the others, for the random candidates of Algorithm 3; these attain no extreme. Two functions compute many columns and are tested
+against the reference. `l1_columns` follows one sparse row from column to column. `l1_ordered` uses one order of the states per
+column for all rows of a stage, which is twice as fast if rows are dense and share their successors (benchmarks/uncertain.py).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from bqrl.loops.moves import inner
+
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+
+
+class Support(NamedTuple):
+    """The outcomes of one row: outcome j has the values values[rows[j], c] in the columns c."""
+
+    values: Any  # (states, columns)
+    rows: Any  # (k,) unsigned
+    probability: Any  # (k,)
+
+
+class Apart(NamedTuple):
+    """The range begin .. end - 1 of columns in which outcomes differ by more than `slack`."""
+
+    begin: int
+    end: int
+    slack: float
+
+
+@njit(cache=True)
+def sort_by_value(order, values, sense):
+    """Sort `order` by sense * values, ties by index, with insertion sort, which is fast if the order is nearly right."""
+    for j in range(1, order.size):
+        item = order[j]
+        key = sense * values[item]
+        k = j - 1
+        while k >= 0:
+            other = sense * values[order[k]]
+            if other < key or (other == key and order[k] < item):
+                break
+            order[k + 1] = order[k]
+            k -= 1
+        order[k + 1] = item
+
+
+@njit(cache=True)
+def l1_expectation(order, values, probability, half):
+    """Return the extreme expectation over an l1 ball of radius 2 * half around `probability`, within its support.
+
+    `order` lists the support from the most favoured outcome to the least favoured. Mass min(half, 1 - p(most favoured)) moves
+    to the first outcome, from the last ones first. For nonnegative values, every term is a product of nonnegative factors.
+    """
+    best = order[0]
+    left = min(half, 1.0 - probability[best])
+    total = (probability[best] + left) * values[best]
+    for j in range(order.size - 1, 0, -1):
+        item = order[j]
+        p = probability[item]
+        if left > 0.0:
+            taken = min(p, left)
+            left -= taken
+            p -= taken
+        total += p * values[item]
+    return total
+
+
+@njit(cache=True)
+def move_mass(order, probability, half, out):
+    """Fill `out` with the row that attains `l1_expectation`: mass moves from the least to the most favoured outcomes."""
+    best = np.uint64(order[0])
+    left = min(half, 1.0 - probability[best])
+    for j in range(out.size):
+        out[j] = probability[j]
+    out[best] += left
+    for j in range(order.size - 1, 0, -1):
+        if left <= 0.0:
+            break
+        item = np.uint64(order[j])
+        taken = min(probability[item], left)
+        out[item] -= taken
+        left -= taken
+
+
+@njit(cache=True)
+def move_mass_around(receiver, donor, begin, end, half, kernels, c):
+    """Move mass within the row begin .. end - 1 of kernels[c], in place, from donors in cyclic order.
+
+    `receiver` takes mass; the others give it, beginning with the `donor`-th outcome after it. Rows are given by their
+    indices, because views would take longer than the step.
+    """
+    k, first = end - begin, np.uint64(begin)
+    left = min(half, 1.0 - kernels[c, first + np.uint64(receiver)])
+    kernels[c, first + np.uint64(receiver)] += left
+    item = receiver + 1 + donor
+    for _ in range(k - 1):
+        if left <= 0.0:
+            break
+        item = item - k if item >= k else item
+        if item == receiver:
+            item = item + 1 if item + 1 < k else 0
+        taken = min(kernels[c, first + np.uint64(item)], left)
+        kernels[c, first + np.uint64(item)] -= taken
+        left -= taken
+        item += 1
+
+
+@njit(cache=True)
+def l1_ordered(order, values, c, chance, half, sense, plain):
+    """Return `l1_expectation` of column c, given its plain expectation; order[c] lists all states by increasing values[c].
+
+    `chance` holds the probabilities of the row by state, and -1 for states that are not successors. Only states whose mass
+    moves are visited. A result below the rounding error of the sums is set to 0, which preserves ties. Columns are given by
+    their indices, because views would take longer than the step.
+    """
+    S, column = order.shape[1], np.uint64(c)
+    first, last = np.uint64(order[column, np.uint64(0)]), np.uint64(order[column, np.uint64(S - 1)])
+    if values[column, first] == values[column, last]:  # moving mass changes nothing
+        return plain
+    place, step = (0, 1) if sense > 0.0 else (S - 1, -1)
+    while chance[np.uint64(order[column, np.uint64(place)])] < 0.0:
+        place += step
+    best = np.uint64(order[column, np.uint64(place)])
+    left, low, total = min(half, 1.0 - chance[best]), values[column, best], plain
+    j = S - 1 if sense > 0.0 else 0
+    while left > 0.0 and j != place:
+        s = np.uint64(order[column, np.uint64(j)])
+        if chance[s] > 0.0:
+            taken = min(chance[s], left)
+            left -= taken
+            total -= taken * (values[column, s] - low)
+        j -= step
+    return total if total > (S + 2) * 2.0**-52 * plain else 0.0
+
+
+@inner
+def remainder(mass, taken, k):
+    """Return mass - taken; differences below the rounding error of k sums are set to 0, which preserves ties."""
+    left = mass - taken
+    return left if left > (k + 2) * 2.0**-53 else 0.0
+
+
+@inner
+def largest_value(values, rows, c, sign):
+    """Return the largest sign * value of a column."""
+    most, column = -np.inf, np.uint64(c)
+    for j in range(np.uint64(rows.size)):
+        most = max(most, sign * values[rows[j], column])
+    return most
+
+
+@inner
+def any_above(values, rows, c, sign, bound):
+    """Return whether some sign * value of a column exceeds the bound."""
+    column = np.uint64(c)
+    for j in range(np.uint64(rows.size)):
+        if sign * values[rows[j], column] > bound:
+            return True
+    return False
+
+
+@inner
+def differing_columns(values, rows, n, slack):
+    """Return the range begin .. end - 1 of the columns in which outcomes differ, by bisection: values increase along a row.
+
+    Below this range every need is met after each outcome; above it, none is.
+    """
+    safe, lost = -largest_value(values, rows, 0, -1.0), largest_value(values, rows, n - 1, 1.0)
+    begin, end = 0, n
+    while begin < end:
+        c = (begin + end) // 2
+        if any_above(values, rows, c, 1.0, safe + slack):
+            end = c
+        else:
+            begin = c + 1
+    low, end = begin, n
+    while low < end:
+        c = (low + end) // 2
+        if any_above(values, rows, c, -1.0, slack - lost):
+            low = c + 1
+        else:
+            end = c
+    return begin, end
+
+
+@inner
+def first_givers(order, probability, half, sense, side):
+    """Take mass `half` from the outcomes at the end of `order`; return the last giver and the mass given by the others.
+
+    The last giver may keep part of its mass. side[j] is -sense if outcome j gave all its mass, else sense.
+    """
+    side[:] = sense
+    given, giver = 0.0, order[-1]
+    for j in range(order.size - 1, -1, -1):
+        giver = order[j]
+        if j == 0 or given + probability[giver] >= half:
+            break
+        given += probability[giver]
+        side[giver] = -sense
+    return np.uint64(giver), given
+
+
+@inner
+def find_misplaced(values, rows, c, edge, side, slack, first):
+    """Return the first outcome from `first` on that is on the wrong side of the last giver, or the number of outcomes.
+
+    An outcome is on the wrong side if it gave all its mass although it is favoured over the last giver, or kept all its mass
+    although it is less favoured. This is rare, so four outcomes are tested at a time.
+    """
+    j, k = first, np.uint64(side.size)
+    while j + FOUR <= k:
+        a = side[j] * (values[rows[j], c] - edge)
+        b = side[j + ONE] * (values[rows[j + ONE], c] - edge)
+        d = side[j + TWO] * (values[rows[j + TWO], c] - edge)
+        e = side[j + THREE] * (values[rows[j + THREE], c] - edge)
+        if (a > slack) | (b > slack) | (d > slack) | (e > slack):
+            break
+        j += FOUR
+    while j < k and side[j] * (values[rows[j], c] - edge) <= slack:
+        j += ONE
+    return j
+
+
+@inner
+def last_givers(support, half, sense, apart, out):
+    """Fill out[c] with the value of the last outcome that gives mass, for the columns in which outcomes differ.
+
+    Neighbouring columns mostly have the same givers, so the givers are updated from column to column: an outcome on the wrong
+    side of the last giver changes sides.
+    """
+    values, rows, probability = support
+    begin, end, slack = apart
+    k = np.uint64(rows.size)
+    order, column, side = np.arange(rows.size), np.empty(rows.size), np.empty(rows.size)
+    # Outcomes mostly tie in the first columns, so the initial order is that of a later column.
+    early = np.uint64(begin + (end - begin) // 4)
+    for j in range(k):
+        column[j] = values[rows[j], early]
+    sort_by_value(order, column, sense)
+    giver, given = first_givers(order, probability, half, sense, side)
+    for c in range(np.uint64(begin), np.uint64(end)):
+        changes, first = 0, np.uint64(0)
+        while True:
+            j = find_misplaced(values, rows, c, values[rows[giver], c], side, slack, first)
+            if j == k:
+                break
+            changes += 1
+            if changes > rows.size:  # this column differs much from the last one: sort again
+                for i in range(k):
+                    column[i] = values[rows[i], c]
+                sort_by_value(order, column, sense)
+                giver, given = first_givers(order, probability, half, sense, side)
+                break
+            last = giver
+            if (
+                side[j] != sense
+            ):  # j takes its mass back, and the last giver gives more; if it has too little, j gives the rest
+                given -= probability[j]
+                side[j] = sense
+                if given + probability[giver] < half:
+                    given += probability[giver]
+                    side[giver] = -sense
+                    giver = j
+            elif given + probability[j] <= half:  # j gives all its mass, the last giver gives less
+                given += probability[j]
+                side[j] = -sense
+            else:  # j gives in place of the last giver
+                giver = j
+            first = j + ONE if giver == last else np.uint64(0)  # earlier ones were compared with the same giver
+        out[c] = values[rows[giver], c]
+
+
+@inner
+def add_by_side(support, sense, apart, edge, favoured, mass, best):
+    """Compute per column the expectation over the outcomes favoured over `edge`, the mass of the others, and the best value.
+
+    Values are multiplied by `sense`, so that smaller is better. Four outcomes are added at a time, which saves memory traffic.
+    """
+    values, rows, probability = support
+    begin, end, slack = apart
+    at, n, k = np.uint64(begin), np.uint64(end - begin), np.uint64(rows.size)
+    for j in range(np.uint64(0), k, FOUR):
+        i, m, o = min(j + ONE, k - ONE), min(j + TWO, k - ONE), min(j + THREE, k - ONE)
+        r, s, t, u = rows[j], rows[i], rows[m], rows[o]
+        # If fewer than four outcomes are left, the last one is repeated with weight 0.
+        p, q = probability[j], probability[i] if i > j else 0.0
+        y, z = probability[m] if m > i else 0.0, probability[o] if o > m else 0.0
+        for c in range(n):
+            bound = sense * edge[at + c] - slack
+            a, b = sense * values[r, at + c], sense * values[s, at + c]
+            d, e = sense * values[t, at + c], sense * values[u, at + c]
+            total = favoured[c] + (p * a if a < bound else 0.0)
+            total += q * b if b < bound else 0.0
+            total += y * d if d < bound else 0.0
+            favoured[c] = total + (z * e if e < bound else 0.0)
+            total = mass[c] + (0.0 if a < bound else p)
+            total += 0.0 if b < bound else q
+            total += 0.0 if d < bound else y
+            mass[c] = total + (0.0 if e < bound else z)
+            best[c] = min(best[c], min(min(a, b), min(d, e)))
+
+
+@njit(cache=True)
+def l1_columns(values, rows, probability, half, sense, out):
+    """Fill out[c] with `l1_expectation` of values[rows, c]: the smallest (sense +1) or the largest (-1), for every column.
+
+    Mass `half` moves from the least favoured values to the most favoured one (mass taken from the latter returns to it).
+    Outcomes favoured over the last giver keep all their mass. The other outcomes together keep the rest of their mass after
+    `half` is taken; it counts with the value of the last giver. For nonnegative values no term is negative. Values closer than
+    the rounding error of these sums are treated as equal; `rounding_error` in planners/sweep.py accounts for this.
+    """
+    at = rows.astype(np.uint64)  # see `add_span` for why indices are unsigned
+    slack = (
+        (at.size + 2) * 2.0**-53 * max(largest_value(values, at, out.size - 1, 1.0), largest_value(values, at, 0, -1.0))
+    )
+    begin, end = differing_columns(values, at, out.size, slack)
+    for c in range(out.size):
+        out[c] = values[at[0], c]
+    if begin == end:
+        return
+    support, apart = Support(values, at, probability), Apart(begin, end, slack)
+    last_givers(support, half, sense, apart, out)
+    favoured, mass, best = np.zeros(end - begin), np.zeros(end - begin), np.full(end - begin, np.inf)
+    add_by_side(support, sense, apart, out, favoured, mass, best)
+    for c in range(begin, end):
+        i = c - begin
+        out[c] = sense * (favoured[i] + half * best[i]) + remainder(mass[i], half, at.size) * out[c]
+
+
+@njit(cache=True)
+def l1_dense_rows(kernel, ball, product):
+    """Replace product[q, c] = kernel[q] @ values[c] by its extreme over the ball, for every row with a positive radius.
+
+    `kernel` (rows, S) is -1 for states that are not successors.
+    """
+    for q in range(product.shape[0]):
+        _l1_dense_row(q, kernel, ball, product)
+
+
+@njit(cache=True, parallel=True)
+def l1_dense_rows_threads(kernel, ball, product):
+    """Run `l1_dense_rows` over threads."""
+    for q in prange(product.shape[0]):
+        _l1_dense_row(q, kernel, ball, product)
+
+
+@njit(cache=True)
+def _l1_dense_row(q, kernel, ball, product):
+    """Fill product[q] of `l1_dense_rows`."""
+    if ball.half[q] > 0.0:
+        for c in range(ball.order.shape[0]):
+            product[q, c] = l1_ordered(ball.order, ball.values, c, kernel[q], ball.half[q], ball.sense, product[q, c])

@@ -1,0 +1,46 @@
+"""Temporal-difference updates of one table per stage after each episode, and the epsilon-greedy behaviour of a table."""
+
+from numba import njit
+
+from bqrl.loops.model_based import best_action
+
+
+@njit(cache=True)
+def td_episode(Q, visits, action, update, states, actions, rewards):
+    """Update values and visits (H, S, A) and greedy actions (H, S) with one episode; return whether an action changed.
+
+    `update` holds the smallest rate, the discount and whether the update is on-policy (SARSA) or off-policy (Q-learning).
+    Unavailable actions have the value -inf. Each stage has its own table and occurs once per episode, so updates after the
+    episode, in order of play, equal online updates. The value after the last stage is 0.
+    """
+    H = actions.size
+    least_rate, discount, on_policy = update
+    changed = False
+    for h in range(H):
+        s, a, s_next = states[h], actions[h], states[h + 1]
+        target = rewards[h]
+        if h + 1 < H:
+            following = actions[h + 1] if on_policy else best_action(Q[h + 1, s_next])
+            target += discount * Q[h + 1, s_next, following]
+        visits[h, s, a] += 1
+        Q[h, s, a] += max(least_rate, 1.0 / visits[h, s, a]) * (target - Q[h, s, a])
+        best = best_action(Q[h, s])
+        if best != action[h, s]:
+            action[h, s] = best
+            changed = True
+    return changed
+
+
+@njit(cache=True)
+def explore(action, available, epsilon, chances):
+    """Fill `chances` (H, S, A): with probability epsilon a uniform available action, else the greedy action."""
+    H, S, A = chances.shape
+    for h in range(H):
+        for s in range(S):
+            n = 0
+            for a in range(A):
+                n += available[h, s, a]
+            share = epsilon / max(n, 1)  # a state without actions is never visited
+            for a in range(A):
+                chances[h, s, a] = share if available[h, s, a] else 0.0
+            chances[h, s, action[h, s]] += 1.0 - epsilon

@@ -1,0 +1,1 @@
+"""Policies: an action for each stage, state and memory. Read `protocol` first."""

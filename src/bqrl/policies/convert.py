@@ -1,0 +1,214 @@
+"""Conversion of a policy in any form to a pair of a problem and a Policy with the same return law.
+
+A deterministic form becomes a MarkovPolicy of the given problem. Action probabilities become a problem with one action:
+averaging the rows of a state over its actions, where each outcome keeps its reward, gives the same return law.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import bad_type, bad_value, flag, nearest
+from bqrl.errors import PolicyError
+from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.model import MDP, check_mdp
+from bqrl.mdp.table import Table
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.pairs import random_answer
+from bqrl.policies.protocol import Policy, action_index, check_fits
+from bqrl.policies.shares import shares_in
+from bqrl.policies.stochastic import StochasticPolicy
+
+ALWAYS = "always:"
+FORMS = "a Policy, f(stage, state), an object with predict, an array or 'always:ACTION'"
+
+
+class CalledPolicy(Policy):
+    """A function f(stage, state) that is called at every step of every episode, so it may draw its actions."""
+
+    def __init__(self, mdp: MDP, answer: Callable[[int, int], Any]) -> None:
+        self.mdp, self.answer, self.H, self.S = mdp, answer, mdp.H, mdp.S
+
+    def act(self, h: int, s: int, memory: Any) -> int:
+        """Return the answer of the function."""
+        return _index(self.mdp, self.answer(h, s), h, s)
+
+
+def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) -> tuple[MDP, Policy]:
+    """Return a problem and a Policy in it with the same return law as `policy` has in `mdp`.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The problem.
+    policy : Policy, callable, object with `predict`, array_like or str
+        - a Policy;
+        - a function f(stage, state) that returns an action;
+        - an object with predict(observation, deterministic=True) -> (action, state) as in Stable-Baselines3;
+        - actions of shape (S,) or (H, S), or action probabilities of shape (S, A) or (H, S, A); where H = S = A, a table of
+          whole numbers holds actions and one of floats probabilities;
+        - "always:NAME", the action called NAME in every state.
+    labels : bool
+        Pass states to f and predict as values instead of indices: the states of the step function or of the table that the
+        model was built from, else their names. Models from files have names only.
+    sampled : bool
+        Call a function at every step of every episode instead of tabulating it, so that it may draw its actions.
+
+    Returns
+    -------
+    tuple of MDP and Policy
+        `mdp` itself unless actions are drawn from probabilities. Functions and `predict` are called for reachable states
+        only, twice for each; the action of other states is 0. PolicyError if the two answers differ.
+
+    Examples
+    --------
+    >>> mdp = MDP([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]], [[0, 1], [2, 2]], horizon=3)
+    >>> bind(mdp, lambda stage, state: 1)[1].actions.tolist()
+    [[1, 0], [1, 1], [1, 1]]
+    """
+    problem, labels = check_mdp(mdp), flag(labels, "labels")
+    if isinstance(policy, Policy) or isinstance(getattr(policy, "policy", None), Policy):
+        check_fits(policy, problem)  # raises an error for a Plan
+        if isinstance(policy, StochasticPolicy):
+            return _bind_shares(problem, policy.probabilities)
+        return problem, policy
+    if isinstance(policy, str):
+        return problem, _constant_policy(problem, policy)
+    states: Sequence[Any] = range(problem.S)
+    if labels:
+        states = problem.state_values or problem.state_names or states
+    if callable(getattr(policy, "predict", None)):
+        return problem, _tabulate_predict(problem, policy, states)
+    if callable(policy):
+        _check_arguments(policy)
+        answer = lambda h, s: policy(h, states[s])  # noqa: E731
+        return problem, CalledPolicy(problem, answer) if sampled else _tabulate_function(problem, answer)
+    return _bind_table(problem, policy)
+
+
+def _constant_policy(mdp: MDP, given: str) -> MarkovPolicy:
+    if not given.startswith(ALWAYS):
+        raise bad_value("policy", given, f"be {FORMS}")
+    a = _index(mdp, given.removeprefix(ALWAYS))
+    return _tabulate_function(mdp, lambda h, s: a)
+
+
+def _tabulate_predict(mdp: MDP, model: Any, states: Sequence[Any]) -> MarkovPolicy:
+    """Return the policy of an object with `predict`, which depends on the state only."""
+    actions = np.zeros(mdp.S, np.int64)
+    for s in np.flatnonzero(mdp.reachable[:-1].any(axis=0)).tolist():
+        first, second = (
+            _index(mdp, found[0] if isinstance(found, tuple) else found, None, s)
+            for found in (model.predict(states[s], deterministic=True) for _ in range(2))
+        )
+        if first != second:
+            raise random_answer(mdp, None, s, first, second)
+        actions[s] = first
+    return MarkovPolicy(np.tile(actions, (mdp.H, 1)))
+
+
+def _check_arguments(act: Callable[..., Any]) -> None:
+    """Raise ArgumentTypeError unless a function can be called with a stage and a state."""
+    try:
+        inspect.signature(act).bind(0, 0)
+    except TypeError as fault:
+        raise bad_type("policy", act, "take two arguments, stage and state", f"a function with {fault}") from None
+    except ValueError:  # compiled functions have no signature
+        pass
+
+
+def _tabulate_function(mdp: MDP, act: Callable[[int, int], Any]) -> MarkovPolicy:
+    """Return the policy of a function, which is called twice for every state that can be reached at a stage."""
+    actions = np.zeros((mdp.H, mdp.S), np.int64)
+    for h in range(mdp.H):
+        for s in np.flatnonzero(mdp.reachable[h]).tolist():
+            actions[h, s], second = (_index(mdp, act(h, s), h, s) for _ in range(2))
+            if actions[h, s] != second:
+                raise random_answer(mdp, h, s, int(actions[h, s]), second)
+    return MarkovPolicy(actions)
+
+
+def _bind_table(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
+    """Return the problem and the policy of an array of actions or of action probabilities."""
+    table = read_table("policy", given, mdp.H, mdp.S, mdp.A)
+    if table.ndim == 3:
+        return _bind_shares(mdp, table)
+    outside = (table < 0) | (table >= mdp.A)
+    if outside.any():
+        h, s = (int(i) for i in np.argwhere(outside)[0])
+        raise _action_error(mdp, int(table[h, s]), h, s)
+    return mdp, MarkovPolicy(table)
+
+
+def read_table(name: str, given: Any, H: int, S: int, A: int) -> Any:
+    """Return an array as actions (H, S) or as action probabilities (H, S, A); its values are not checked."""
+    try:
+        table = np.asarray(given)
+    except (TypeError, ValueError):
+        table = np.asarray(None)
+    if table.ndim == 0 or table.dtype.kind not in "iuf":
+        what = f"{type(given).__name__}" if table.ndim == 0 else f"an array of {table.dtype}"
+        raise bad_type(name, given, f"be {FORMS}", what)
+    floats = table.dtype.kind == "f"
+    if table.shape == (H, S, A) or (table.shape == (S, A) and (floats or (H, S) != (S, A))):
+        return np.broadcast_to(table.astype(np.float64), (H, S, A))
+    if table.shape not in ((S,), (H, S)):
+        rule = f"have shape {(S,)} or {(H, S)} (actions) or {(S, A)} or {(H, S, A)} (probabilities)"
+        raise bad_value(name, given, rule, table.shape)
+    if floats:
+        raise bad_type(name, given, "hold actions as whole numbers", "an array of floats")
+    return np.broadcast_to(table.astype(np.int64), (H, S))
+
+
+def _bind_shares(mdp: MDP, probabilities: FloatArray) -> tuple[MDP, MarkovPolicy]:
+    """Return the problem averaged over action probabilities and its only policy."""
+    return average_actions(mdp, probabilities), MarkovPolicy(np.zeros((mdp.H, mdp.S), np.int64))
+
+
+def average_actions(mdp: MDP, probabilities: FloatArray) -> MDP:
+    """Return the problem with a single action in which actions are drawn from `probabilities` (H, S, A).
+
+    It is stationary if `mdp` is and the probabilities are the same at every stage.
+    """
+    shares = shares_in(mdp, probabilities)
+    model = mdp if np.array_equal(shares[:-1], shares[1:]) else mdp.staged()
+    K = model.available.shape[0]
+    by_row = shares[:K].reshape(-1)
+    weights = np.repeat(by_row, np.diff(model.row_start))
+    # The A rows of a state are stored one after the other, so every A-th row start begins the joint row of a state.
+    table = Table(
+        S=mdp.S, A=1, K=K, row_start=model.row_start[:: mdp.A].copy(), successor=model.successor,
+        probability=model.probability * weights, reward=model.reward,
+    )  # fmt: skip
+    return MDP.from_table(
+        table, mdp.H, mdp.mu, mdp.discount, state_names=mdp.state_names, state_values=mdp.state_values
+    )
+
+
+def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) -> int:
+    """Return the index of an action given by its index or name."""
+    if isinstance(action, str):
+        names: tuple[str, ...] = mdp.action_names or tuple(map(str, range(mdp.A)))
+        if action not in names:
+            raise PolicyError(
+                f"expected the name of an action, got {action!r}{nearest(action, names)}", stage=h, state=s
+            )
+        return names.index(action)
+    if isinstance(action, np.ndarray) and action.size == 1:  # predict may return an array of one action
+        action = action.reshape(-1)[0]
+    label = "" if s is None else mdp.state_label(s)
+    a = action_index(action, h, s, label, "an index or a name")
+    if not 0 <= a < mdp.A:
+        raise _action_error(mdp, a, h, s)
+    return a
+
+
+def _action_error(mdp: MDP, a: int, h: int | None, s: int | None) -> PolicyError:
+    """Return the error for an action outside 0 .. A - 1."""
+    where = ("" if s is None else f" in state {mdp.state_label(s)}") + ("" if h is None else f" at stage {h + 1}")
+    message = f"the action{where} must be from 0 to {mdp.A - 1}, got {a}"
+    return PolicyError(message, stage=h, state=s, action=a)

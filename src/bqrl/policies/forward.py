@@ -1,0 +1,195 @@
+"""Forward passes of a policy: the probabilities (masses) of the sums it collects, and its state-action occupancy.
+
+The forward pass carries, for every state, the mass of each sum of rewards collected so far:
+
+    m_0(s, 0) = mu(s),    m_{h+1}(s', g + r) += P_h(s', r | s, a) m_h(s, g)    with a = the policy's action at (h, s, g).
+
+The need of a target policy, target - g, follows from the sum, so one pass serves Markov and target policies.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import numpy as np
+from numba import get_num_threads
+
+from bqrl.errors import SizeError
+from bqrl.loops.layout import Moves, Rows
+from bqrl.loops.rollout import push_mass, push_mass_threads, spread_rows
+from bqrl.loops.threads import run_loop
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.derived import per_structure
+from bqrl.mdp.find_grid import refit_grid, returns_grid
+from bqrl.mdp.grid import Grid, Rounded
+from bqrl.mdp.model import MDP
+from bqrl.mdp.products import BLOCK_BYTES, by_products, row_shift
+from bqrl.mdp.sums import Sums, sums_of
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.mixture import MixturePolicy
+from bqrl.policies.pairs import Pairs, check_played, limited_pairs
+from bqrl.policies.protocol import ActionArray, Policy, check_fits
+from bqrl.policies.shares import shares_in
+from bqrl.policies.stochastic import StochasticPolicy
+from bqrl.policies.target import TargetPolicy
+
+MAX_MASSES = 2**34  # bytes of the masses of one stage
+
+
+@per_structure
+def sums_on(mdp: MDP, columns: Grid) -> Sums:
+    """Return the sums on a grid, computed once per problem and grid."""
+    return sums_of(mdp, columns)
+
+
+def push_forward(mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid) -> tuple[FloatArray, FloatArray]:
+    """Return the final sums and their masses under a policy that depends on the state and the sum only."""
+    ((values, mass),) = deque(stage_masses(mdp, policy, columns), maxlen=1)
+    return values, mass.sum(axis=0)
+
+
+def push_with_mean(
+    mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return the result of `push_forward` and the exact mean, the sum of expected rewards, which are not rounded to a grid."""
+    mean = 0.0
+    for h, (values, mass) in enumerate(stage_masses(mdp, policy, columns)):
+        if h < mdp.H:
+            played = policy.actions[h][:, None]
+            if isinstance(policy, TargetPolicy):
+                played = policy.actions[h][:, policy.column(h, policy.target - values)]
+            paid = np.take_along_axis(expected_rewards(mdp, h), played.astype(np.int64), axis=1)
+            mean += mdp.discount**h * float((paid * mass).sum())
+    return values, mass.sum(axis=0), mean
+
+
+def expected_rewards(mdp: MDP, h: int) -> FloatArray:
+    """Return the expected reward of every action of stage `h`, shape (S, A)."""
+    stage = mdp.stage(h)
+    rows = np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start))
+    mean: FloatArray = np.bincount(rows, stage.probability * stage.reward, mdp.S * mdp.A).astype(np.float64)
+    return mean.reshape(mdp.S, mdp.A)
+
+
+def stage_masses(
+    mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the possible sums before each stage and at the end, each with the probability (S, sums) of state and sum."""
+    sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)  # a rounded grid is used once
+    mass = mdp.mu[:, None].copy()
+    for h in range(mdp.H):
+        yield sums.values(h), mass
+        stage = mdp.stage(h)
+        action, column = _actions_by_sum(policy, h, sums)
+        if action.max() >= mdp.A or not stage.available.all():
+            met = np.repeat(np.flatnonzero(mdp.reachable[h]), action.shape[1])
+            check_played(mdp, h, met, action[mdp.reachable[h]].ravel())
+        out = empty_masses(mdp.S, sums.count(h + 1))
+        if by_products(mdp, columns, stage):
+            _push_products(mdp.dense(h), row_shift(mdp, sums.moves(h), h), action, column, mass, out)
+        else:
+            rows = Rows(stage.row_start, stage.successor, stage.probability)
+            push_stage(rows, sums.moves(h), action, column, mass, out)
+        mass = out
+    yield sums.values(mdp.H), mass
+
+
+def empty_masses(rows: int, sums: int) -> FloatArray:
+    """Return masses of 0, one row per state or pair and one column per sum; raise SizeError if there are too many."""
+    needed = 8 * rows * sums
+    if needed > MAX_MASSES:
+        got, limit = (f"{size / 2**30:.3g} GiB" for size in (needed, MAX_MASSES))
+        raise SizeError(
+            f"the masses of {rows} states and {sums} sums of rewards must fit into {limit}, got {got}; lower max_points or "
+            "points, or use simulate", needed=needed, limit=MAX_MASSES, name="max_points",
+        )  # fmt: skip
+    return np.zeros((rows, sums))
+
+
+def push_stage(
+    rows: Rows, moves: Moves, action: ActionArray, column: IntArray, mass: FloatArray, out: FloatArray
+) -> None:
+    """Run `push_mass` on the action tables of a stage (S, columns), with threads if the stage is large."""
+    work = rows.successor.size * len(mass) // (rows.start.size - 1) * out.shape[1]
+    arguments = rows, moves, action.reshape(-1), column, mass, out
+    run_loop(
+        work,
+        lambda: push_mass(*arguments, (0, out.shape[1]), False),
+        lambda: push_mass_threads(*arguments, get_num_threads()),
+    )
+
+
+def _push_products(
+    kernel: FloatArray, gain: IntArray, action: ActionArray, column: IntArray, mass: FloatArray, out: FloatArray
+) -> None:
+    """Compute `push_mass` for dense rows: shift the mass of each row by its reward, then multiply by the rows of the kernel."""
+    S, A = mass.shape[0], kernel.shape[0] // mass.shape[0]
+    block = max(1, BLOCK_BYTES // (8 * out.shape[1] * (A if action.shape[1] > 1 else 1)))
+    for first in range(0, S, block):
+        states = slice(first, min(S, first + block))
+        here = mass[states]
+        place, rows = np.full((len(here), A), -1), np.empty(len(here) * A, np.int64)
+        spread = spread_rows(first, here, action[states].reshape(-1), column, gain, out.shape[1], place, rows)
+        rows = rows[: len(spread)]
+        if first == 0:
+            np.matmul(kernel[rows].T, spread, out=out)
+        else:
+            out += kernel[rows].T @ spread
+
+
+def _actions_by_sum(policy: Policy, h: int, sums: Sums) -> tuple[ActionArray, IntArray]:
+    if isinstance(policy, MarkovPolicy):
+        return policy.actions[h][:, None], np.zeros(sums.count(h), np.int64)
+    assert isinstance(policy, TargetPolicy)
+    return policy.actions[h], policy.column(h, policy.target - sums.values(h))
+
+
+def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
+    """Return the occupancy P(the episode is in s at stage h and the policy plays a), shape (H, S, A); exact."""
+    check_fits(policy, mdp)
+    if isinstance(policy, MixturePolicy):
+        parts = zip(policy.weights, policy.policies, strict=True)
+        return np.asarray(sum(w * play_shares(mdp, part) for w, part in parts))
+    if isinstance(policy, StochasticPolicy):
+        return _stochastic_shares(mdp, policy)
+    shares = np.zeros((mdp.H, mdp.S, mdp.A))
+    columns = sums_grid(mdp, policy) if isinstance(policy, TargetPolicy) else None
+    if isinstance(policy, TargetPolicy) and columns is not None:
+        for h, (sums, mass) in zip(range(mdp.H), stage_masses(mdp, policy, columns), strict=False):
+            played = policy.actions[h][:, policy.column(h, policy.target - sums)]
+            for a in range(mdp.A):
+                shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
+    else:
+        for h, pairs in zip(range(mdp.H), pairs_of(mdp, policy), strict=False):
+            np.add.at(shares[h], (pairs.state, pairs.action), pairs.probability)
+    return shares
+
+
+def _stochastic_shares(mdp: MDP, policy: StochasticPolicy) -> FloatArray:
+    """Return `play_shares` of a stochastic policy: the probability of each state times those of its actions."""
+    shares, mass = shares_in(mdp, policy.probabilities), mdp.mu
+    for h in range(mdp.H):
+        shares[h] *= mass[:, None]
+        stage = mdp.stage(h)
+        source, i = stage.outcomes_of(np.arange(mdp.S * mdp.A))
+        moved = shares[h].reshape(-1)[source] * stage.probability[i]
+        mass = np.bincount(stage.successor[i], moved, mdp.S).astype(np.float64)
+    return shares
+
+
+def pairs_of(mdp: MDP, policy: Policy) -> Iterator[Pairs]:
+    """Yield the pairs (state, memory) that a policy can reach; raise SizeError if there are too many."""
+    remedy = "plan on this problem or use simulate" if isinstance(policy, TargetPolicy) else "use simulate"
+    return limited_pairs(policy, mdp, remedy, least=int(mdp.reachable.sum()))
+
+
+def sums_grid(mdp: MDP, policy: TargetPolicy) -> Grid | None:
+    """Return a grid of the sums of rewards that determine the need of a target policy in `mdp`; None if there is none.
+
+    The policy may have been planned for another problem. If that problem has another discount, its needs do not follow from
+    the discounted sums of this one.
+    """
+    if policy.grid.discount != mdp.discount:
+        return None
+    return refit_grid(policy.grid, mdp) if isinstance(policy.grid, Rounded) else returns_grid(mdp)

@@ -1,0 +1,248 @@
+"""The protocol of every policy: an action for each (stage, state, memory), and a memory that is updated after each transition.
+
+Quantile-optimal policies depend on more than the state, so every policy carries a small memory:
+
+    memory = policy.start()
+    action = policy.act(h, s, memory)
+    memory = policy.next(memory, h, s, action, reward, s_next)
+
+Each kind has a file: `markov` (no memory), `stochastic` (no memory; actions are drawn), `target` (the amount still needed),
+`labels` (the paper's recursive label as a graph), `levels` (the paper's pi[mu, Gamma]) and `mixture` (one of several policies,
+drawn at the start).
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bqrl.checks import bad_type, flag, one_line
+from bqrl.display import Displayed, frame
+from bqrl.errors import PolicyError
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.files import write_arrays
+from bqrl.mdp.model import MDP
+
+if TYPE_CHECKING:
+    from bqrl.policies.labels import LabelPolicy
+    from bqrl.policies.markov import MarkovPolicy
+
+
+ActionArray = NDArray[np.signedinteger[Any]]
+
+
+def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
+    """Return the integer type of tables with `A` actions: 16 bits where they fit."""
+    return np.int16 if A <= 2**15 else np.int32
+
+
+def action_index(action: Any, h: int | None, s: int | None, label: str = "", rule: str = "a whole number") -> int:
+    """Return an action as an int; raise PolicyError unless it is a whole number, because 0.9 must not become action 0."""
+    try:
+        if isinstance(action, bool):
+            raise TypeError
+        return operator.index(action)
+    except TypeError:
+        where = f"in state {label or s}" + ("" if h is None else f" at stage {h + 1}")
+        raise PolicyError(f"the action {where} must be {rule}, got {one_line(action)}", stage=h, state=s) from None
+
+
+class Policy(Displayed, ABC):
+    """The protocol of every policy: an action for each stage, state and memory.
+
+    Planners make policies: `plan.policy` and `curve.policy(tau)`. A policy of your own needs `act` and, if it has a memory,
+    `start` and `next`. Files store only the kinds of this package; save another policy with `policy.to_labels(mdp).save(path)`.
+
+    Attributes
+    ----------
+    H, S : int
+        Numbers of stages and states, which must be those of the problem; 0 if the policy does not state them.
+    kind : str
+        "markov", "stochastic", "target", "label", "quantile-level" or "mixture"; "custom" for a policy of your own.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> class First(bqrl.Policy):
+    ...     def act(self, h, s, memory):
+    ...         return 0
+    >>> bqrl.evaluate(bqrl.envs.make("SafeOrRisky"), First()).quantile(0.1)
+    10.0
+    """
+
+    kind: ClassVar[str] = "custom"
+    H: int = 0
+    S: int = 0
+
+    def start(self, u: float | None = None) -> Any:
+        """Return the memory before the first stage.
+
+        Parameters
+        ----------
+        u : float, optional
+            A uniform draw from [0, 1), which a mixture uses to choose its policy; by default it draws its own.
+
+        Returns
+        -------
+        memory
+            What the policy remembers; None if it needs no memory.
+        """
+        return None
+
+    @abstractmethod
+    def act(self, h: int, s: int, memory: Any) -> int:
+        """Return the action of the policy.
+
+        Parameters
+        ----------
+        h, s : int
+            Stage and state, both counted from 0.
+        memory
+            The memory that `start` or the last call of `next` returned.
+
+        Returns
+        -------
+        int
+            Index of the action.
+        """
+
+    def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
+        """Return the memory after a transition.
+
+        Parameters
+        ----------
+        memory
+            The memory before the transition.
+        h, s, action, reward, s_next
+            Stage, state, action, reward (not discounted) and next state of the transition.
+
+        Returns
+        -------
+        memory
+            The memory at stage h + 1.
+        """
+        return memory
+
+    def start_many(self, u: FloatArray) -> Any:
+        """Return the memories of many episodes before the first stage; a mixture uses the uniform draws `u`."""
+        return [self.start() for _ in u]
+
+    def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
+        """Return the actions of many episodes."""
+        played = [action_index(self.act(h, x, m), h, x) for x, m in zip(s.tolist(), memory, strict=True)]
+        return np.array(played, dtype=np.int64)
+
+    def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:
+        """Return the memories of many episodes after one more stage."""
+        steps = zip(memory, s.tolist(), a.tolist(), reward.tolist(), s_next.tolist(), strict=True)
+        return [self.next(m, h, x, y, r, z) for m, x, y, r, z in steps]
+
+    def _check(self, h: int, s: int, memory: Any) -> None:
+        """Raise PolicyError if stage, state or memory is not valid; a negative index would count from the end."""
+        for name, given, size in (("h", h, self.H), ("s", s, self.S)):
+            if not hasattr(given, "__index__") or not 0 <= given < size:
+                rule = f"{name} must be a whole number from 0 to {size - 1}"
+                raise PolicyError(f"{rule}, got {one_line(given)}", stage=h, state=s)
+        if memory is None or memory != memory:  # None or NaN
+            raise PolicyError(
+                f"expected a memory of this policy, got {memory}; begin with memory = policy.start()", stage=h, state=s
+            )
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the policy as plain arrays; a custom policy has none."""
+        return {}
+
+    def file_arrays(self) -> dict[str, Any]:
+        """Return the arrays of the policy's file; raise PolicyError for a custom policy, which files cannot store."""
+        if is_custom(self):
+            got = f"got {type(self).__name__}, a custom policy"
+            raise PolicyError(f"the policy must be of a class of bqrl to be stored, {got}; use policy.to_labels(mdp)")
+        return {"bqrl_policy": np.array(self.kind), **self.arrays()}
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to an .npz file atomically; raise PolicyError if it is a custom policy."""
+        write_arrays(path, self.file_arrays())
+
+    def rows(self, mdp: MDP) -> list[dict[str, Any]]:
+        """Return one row per decision, including those that cannot occur: the same as `table(mdp, reachable=False)`."""
+        return self.table(mdp, reachable=False)
+
+    def table(
+        self, mdp: MDP, reachable: bool = True, min_probability: float = 0.0, *, wide: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return the decisions of the policy as rows, with the names of the problem; stages are counted from 1.
+
+        Parameters
+        ----------
+        mdp
+            The problem that the policy is for.
+        reachable
+            List only decisions that can occur under the policy, each with its probability and the rewards collected so
+            far; neighbouring rows with the same action are merged. False lists every state that some policy can reach
+            at a stage; label graphs and custom policies only have the decisions that they can reach.
+        min_probability
+            Leave out decisions that occur with a smaller probability.
+        wide
+            Return one row per state and one column per stage, None where no decision is listed. PolicyError if an
+            action depends on more than state and stage.
+
+        Returns
+        -------
+        list of dict
+            One dict per decision, or one per outcome of a decision for a `LabelPolicy`; `bqrl.policies.tables` explains
+            how to follow the rows without bqrl.
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> mdp = bqrl.envs.make("AssetSelling")
+        >>> bqrl.solve(mdp, 0.1).policy.table(mdp)[0]["action"]
+        'Continue'
+        """
+        from bqrl.policies.tables import decision_rows, wide_rows
+
+        rows = wide_rows if flag(wide, "wide") else decision_rows
+        return rows(self, mdp, reachable=reachable, min_probability=min_probability)
+
+    def to_frame(self, mdp: MDP, **options: Any) -> Any:
+        """Return the rows of `table` as a pandas DataFrame."""
+        return frame(self.table(mdp, **options))
+
+    def to_markov(self, mdp: MDP) -> MarkovPolicy:
+        """Return the policy without memory; raise PolicyError if an action depends on more than stage and state in `mdp`."""
+        from bqrl.policies.markov import to_markov
+
+        return to_markov(self, mdp)
+
+    def to_labels(self, mdp: MDP) -> LabelPolicy:
+        """Return the same policy as a label graph over the histories that `mdp` can produce."""
+        from bqrl.policies.labels import label_graph
+
+        return label_graph(self, mdp)
+
+    def check_unrolled(self) -> None:
+        """Raise PolicyError if actions do not follow from the history; policies that draw at random override this."""
+
+
+def check_fits(policy: Policy, mdp: MDP) -> None:
+    """Raise PolicyError unless the policy has the stages and states of the problem."""
+    if not isinstance(policy, Policy):
+        remedy = "pass plan.policy" if type(policy).__name__ == "Plan" else ""
+        raise bad_type("policy", policy, "be a Policy", type(policy).__name__, remedy=remedy)
+    if not isinstance(mdp, MDP):
+        raise bad_type("mdp", mdp, "be an MDP", type(mdp).__name__, remedy="pass the problem of the policy")
+    if (policy.H or mdp.H, policy.S or mdp.S) != (mdp.H, mdp.S):
+        got = f"H={policy.H} and S={policy.S}"
+        raise PolicyError(
+            f"the policy must have H={mdp.H} and S={mdp.S} as the problem, got {got}; plan on this problem"
+        )
+
+
+def is_custom(policy: Policy) -> bool:
+    """Return whether the class of a policy is not part of bqrl; it may then answer at random, so it is asked twice."""
+    return not type(policy).__module__.startswith("bqrl.")

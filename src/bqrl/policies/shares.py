@@ -1,0 +1,53 @@
+"""Checks and rescaling of action probabilities, shared by policies, evaluation and learners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bqrl.checks import exact_text
+from bqrl.errors import PolicyError
+from bqrl.mdp.arrays import BoolArray, FloatArray
+from bqrl.mdp.model import MDP
+
+ACTIONS_TOL = 1e-6  # tolerance of the sum of action probabilities: networks compute them in single precision
+
+
+def check_shares(
+    shares: FloatArray,
+    available: BoolArray,
+    met: BoolArray,
+    state_label: Callable[[int], str] = str,
+    action_label: Callable[[int], str] = str,
+) -> None:
+    """Raise PolicyError unless `shares` (H, S, A) are probabilities of `available` actions in the states `met` (H, S)."""
+    sums = shares.sum(axis=2)
+    bad = met & ~(np.abs(sums - 1.0) <= ACTIONS_TOL)
+    if bad.any():
+        h, s = (int(i) for i in np.argwhere(bad)[0])
+        where = f"in state {state_label(s)} at stage {h + 1}"
+        raise PolicyError(
+            f"action probabilities must sum to 1, got {exact_text(float(sums[h, s]))} {where}", stage=h, state=s
+        )
+    wrong = met[:, :, None] & ((shares < 0.0) | (~available & (shares > 0.0)))
+    if wrong.any():
+        h, s, a = (int(i) for i in np.argwhere(wrong)[0])
+        p, rule = shares[h, s, a], "be 0 where the action is not available"
+        where = f"for action {action_label(a)} in state {state_label(s)} at stage {h + 1}"
+        message = f"action probabilities must {'not be negative' if p < 0.0 else rule}, got {p:g} {where}"
+        raise PolicyError(message, stage=h, state=s, action=a)
+
+
+def shares_in(mdp: MDP, shares: FloatArray) -> FloatArray:
+    """Return action probabilities (H, S, A) rescaled to sum to 1; they are uniform in states that cannot be reached."""
+    met = mdp.reachable[:-1]
+    check_shares(shares, np.broadcast_to(mdp.available, shares.shape), met, mdp.state_label, mdp.action_label)
+    sums = np.where(met, shares.sum(axis=2), 1.0)
+    return np.where(met[:, :, None], shares / sums[:, :, None], uniform(mdp))
+
+
+def uniform(mdp: MDP) -> FloatArray:
+    """Return equal probabilities of all available actions, shape (H, S, A)."""
+    available = np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A))
+    return available / np.maximum(available.sum(axis=2, keepdims=True), 1)
