@@ -212,7 +212,7 @@ FILES = [
     ("json: an unknown name", as_json(transitions=[["a", 0, "c", 1.0, 0.0]]), ValueError, "m.json: transitions[0], next state: expected a number from 0 to 1 or a name of the list, got 'c'"),
     ("json: a word for a number", as_json(transitions=[["a", 0, "b", "half", 0.0]]), ValueError, "m.json: transitions[0], probability: expected a finite number, got 'half'"),
     ("json: a short transition", as_json(transitions=[["a", 0, "b", 1.0, 0.0], ["a"]]), ValueError, "m.json: transitions[1]: expected [state, action, next state, probability, reward]"),
-    ("json: rewards for other stages", as_json(transitions=[["a", 0, "a", 1.0, [1, 2, 3]]]), ValueError, "m.json: transitions: expected one reward per stage"),
+    ("json: rewards for other stages", as_json(transitions=[["a", 0, "a", 1.0, [1, 2, 3]]]), ValueError, "m.json: transitions: expected lists with one reward per stage"),
     ("json: a sum below 1", as_json(transitions=[["a", 0, "b", 0.9, 0.0], ["b", 0, "a", 1.0, 0.0]]), ValueError, "m.json: transitions[0]: row (s=a, a=0) must sum to 1, got 0.9"),
     ("json: a discount in words", as_json(discount="low"), ValueError, "m.json: discount must be a number in (0, 1], got 'low'"),
     ("npz: no archive", loading(b"PK but not really", "m.npz"), ValueError, "m.npz: expected a .npz archive, got other or truncated bytes"),

@@ -103,6 +103,7 @@ def test_our_modules_import_one_another_at_the_top():
 
 
 POSITIONAL = {"Law"}  # built as Law(values, probabilities)
+POSITIONAL |= {"Quantile", "Buffered", "Mean", "Chance", "Entropic", "MeanCVaR", "Utility"}  # built as CVaR(0.1)
 POSITIONAL |= {"ResultTable", "Sentence"}  # their rows and their text come first, everything else by keyword
 
 

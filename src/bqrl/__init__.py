@@ -25,6 +25,7 @@ _MODULES = ("envs", "errors", "theory")
 _NAMES = {  # public names by module
     "files": "load save",
     "laws.law": "Law",
+    "laws.objectives": "Buffered CVaR Mean Objective Quantile",
     "learners.protocol": "Episode Learner Task",
     "learners.record": "Record",
     "learners.run": "learn",
@@ -40,6 +41,10 @@ _NAMES = {  # public names by module
     "policies.protocol": "Policy",
     "policies.stochastic": "StochasticPolicy",
     "policies.target": "TargetPolicy",
+    "planners.chance": "Chance",
+    "planners.entropic": "Entropic",
+    "planners.mean_cvar": "MeanCVaR",
+    "planners.utility": "Utility",
     "planners.confidence": "constant_buffer log_buffer power_buffer",
     "planners.evaluate": "evaluate simulate",
     "planners.plan": "Plan",

@@ -7,6 +7,13 @@ from bqrl import errors as errors
 from bqrl import theory as theory
 from bqrl.files import load as load, save as save
 from bqrl.laws.law import Law as Law
+from bqrl.laws.objectives import (
+    Buffered as Buffered,
+    CVaR as CVaR,
+    Mean as Mean,
+    Objective as Objective,
+    Quantile as Quantile,
+)
 from bqrl.learners.protocol import Episode as Episode, Learner as Learner, Task as Task
 from bqrl.learners.record import Record as Record
 from bqrl.learners.run import learn as learn
@@ -15,6 +22,10 @@ from bqrl.logs.fit import fit as fit
 from bqrl.mdp.model import MDP as MDP
 from bqrl.mdp.step import from_step as from_step
 from bqrl.mdp.toy_text import from_gymnasium as from_gymnasium
+from bqrl.planners.chance import Chance as Chance
+from bqrl.planners.entropic import Entropic as Entropic
+from bqrl.planners.mean_cvar import MeanCVaR as MeanCVaR
+from bqrl.planners.utility import Utility as Utility
 from bqrl.planners.confidence import (
     constant_buffer as constant_buffer,
     log_buffer as log_buffer,

@@ -8,8 +8,9 @@ import pytest
 import bqrl
 from bqrl import Law, Plan, solve
 from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.laws.objectives import check_levels, quantile_objective
 from bqrl.mdp.model import check_mdp
-from bqrl.planners.plan import Comparison, check_levels, fragility, level_error, objective_name
+from bqrl.planners.plan import Comparison, fragility, level_error
 
 MODEL = bqrl.envs.make("AssetSelling")
 DISCOUNTED = MODEL.replace(discount=0.9, horizon=30)
@@ -215,9 +216,9 @@ def test_level_one_needs_a_buffer():
 
 
 def test_objectives_in_words():
-    assert objective_name(0.1, 0.0) == "0.1-quantile"
-    assert objective_name(0.1, 0.1) == "CVaR at 0.1"
-    assert objective_name(0.1, 0.05) == "0.1-quantile buffered by 0.05"
+    assert quantile_objective(0.1, 0.0).label == "0.1-quantile"
+    assert quantile_objective(0.1, 0.1).label == "CVaR at 0.1"
+    assert quantile_objective(0.1, 0.05).label == "0.1-quantile buffered by 0.05"
 
 
 def test_the_error_of_a_level_counts_the_tolerance_only_beside_a_step():

@@ -68,7 +68,7 @@ def test_over_a_ball_the_law_of_the_best_kernel_attains_its_sweep_and_stays_belo
     every = np.array([search.bound(float(d)) for d in range(last + 1)])
     for d in {1.0, float(max(1, last // 2)), float(max(1, last))} & search.sweeps.keys():
         for column in {0, last // 2, last}:
-            mass = search._attained(d, column)
+            mass = search._attaining_law(d, column)
             line = search.line(mass, column)
             assert mass.min() >= 0.0
             assert mass.sum() == pytest.approx(1.0)

@@ -89,8 +89,8 @@ def test_a_policy_of_a_problem_with_other_actions_is_refused_and_reads_no_foreig
     calls = [
         lambda: bqrl.evaluate(other, policy, rewards="this model"),
         lambda: bqrl.simulate(other, policy, 20, 0, rewards="this model"),
-        lambda: policy.table(other),
-        lambda: policy.table(other, wide=True),
+        lambda: policy.table(other, rewards="this model"),
+        lambda: policy.table(other, wide=True, rewards="this model"),
         lambda: play_shares(other, policy),
     ]
     for call in calls:

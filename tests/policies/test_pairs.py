@@ -168,7 +168,7 @@ class Plays(bqrl.Policy):
         return self.action
 
 
-@pytest.mark.parametrize("action", [0.9, 1.0, np.float64(1.0), True, np.True_, "x", None, np.array([0, 1])])
+@pytest.mark.parametrize("action", [0.9, 1.0, 10**30, np.float64(1.0), True, np.True_, "x", None, np.array([0, 1])])
 @pytest.mark.parametrize("use", [bqrl.evaluate, bqrl.simulate])
 def test_an_action_that_is_no_whole_number_is_refused(use, action):
     with pytest.raises(PolicyError, match=r"^the action in state 0 at stage 1 must be a whole number, got ") as caught:
@@ -197,3 +197,25 @@ def test_an_action_that_does_not_exist_is_named_with_its_place():
     with pytest.raises(PolicyError) as caught:
         check_played(mdp, 1, np.array([1, 0]), np.array([1, 1]))
     assert (caught.value.stage, caught.value.state, caught.value.action) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("drawn", ["start", "act", "function", "predict"])
+def test_a_fair_coin_is_found_where_there_is_one_decision(drawn):
+    """Two draws of a coin agree every other time, so few questions are asked often."""
+    mdp, rng = bqrl.MDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1), np.random.default_rng(1)
+
+    class Draws(bqrl.Policy):
+        def start(self, u=None):
+            return int(rng.integers(2)) if drawn == "start" else 0
+
+        def act(self, h, s, memory):
+            return int(rng.integers(2)) if drawn == "act" else memory
+
+    class Predicts:
+        def predict(self, observation, deterministic):
+            return int(rng.integers(2)), None
+
+    policy = {"function": lambda h, s: int(rng.integers(2)), "predict": Predicts()}.get(drawn, Draws())
+    for _ in range(20):
+        with pytest.raises(PolicyError, match="when asked twice"):
+            bqrl.evaluate(mdp, policy)

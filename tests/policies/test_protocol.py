@@ -72,3 +72,22 @@ def test_a_custom_policy_needs_no_more_than_the_methods_of_an_episode():
     policy.H = 4
     with pytest.raises(PolicyError, match="must have H=3 and S=1"):
         evaluate(COINS, policy)
+
+
+def test_a_subclass_of_a_stored_kind_may_not_override_what_its_tables_say():
+    """Every pass follows the table of a Markov policy, so an `act` of its own was ignored without a word."""
+
+    class Second(bqrl.MarkovPolicy):
+        def act(self, h, s, memory=None):
+            return 1
+
+    class Named(bqrl.MarkovPolicy):
+        pass
+
+    mdp = bqrl.envs.make("SafeOrRisky")
+    for call in (bqrl.evaluate, bqrl.simulate, lambda mdp, policy: policy.table(mdp)):
+        with pytest.raises(
+            PolicyError, match=r"must derive from bqrl\.Policy, got Second, which overrides act of MarkovPolicy"
+        ):
+            call(mdp, Second(np.zeros((10, 1), int)))
+    assert bqrl.evaluate(mdp, Named(np.zeros((10, 1), int))).mean() == 10.0

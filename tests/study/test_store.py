@@ -303,11 +303,11 @@ def test_the_name_of_a_stored_run_stays_as_it_is():
 
 
 def test_the_fingerprint_follows_the_code(monkeypatch, tmp_path):
-    (tmp_path / "kernels").mkdir()
-    (tmp_path / "kernels/law.py").write_text("x = 1\n")
+    (tmp_path / "loops").mkdir()
+    (tmp_path / "loops/law.py").write_text("x = 1\n")
     monkeypatch.setattr(bqrl, "__file__", str(tmp_path / "__init__.py"))
     first = workers.fingerprint.__wrapped__()
-    (tmp_path / "kernels/law.py").write_text("x = 2\n")
+    (tmp_path / "loops/law.py").write_text("x = 2\n")
     assert workers.fingerprint.__wrapped__() != first
 
 

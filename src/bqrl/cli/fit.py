@@ -10,9 +10,9 @@ from typer import Argument, Option
 
 from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import CERTAINTY, COLUMN_NAMES, LEVEL, SharedOptions
+from bqrl.laws.objectives import check_levels
 from bqrl.logs.fit import CONFIDENCE, fit
 from bqrl.mdp.files.csv import parse_start
-from bqrl.planners.plan import check_levels
 from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.result import check_folder
 

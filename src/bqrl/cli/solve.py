@@ -15,7 +15,8 @@ from bqrl.checks import number
 from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.problem import CERTAINTY, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
-from bqrl.planners.plan import Plan, check_levels
+from bqrl.laws.objectives import check_levels
+from bqrl.planners.plan import Plan
 from bqrl.planners.target import plan_from_curve, risk_neutral
 from bqrl.policies.forward import play_shares
 from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result

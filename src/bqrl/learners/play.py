@@ -21,7 +21,7 @@ from bqrl.planners.sweep import Layout
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.pairs import check_played
-from bqrl.policies.protocol import Policy, action_index
+from bqrl.policies.protocol import Policy, action_index, check_methods
 from bqrl.policies.shares import check_shares
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy
@@ -101,6 +101,7 @@ def check_behaviour(behaviour: Policy, task: Task, mdp: MDP | None) -> None:
 
     The compiled loops do not check this. Label, quantile-level and custom policies are checked while they are played.
     """
+    check_methods(behaviour)
     H, S, A = task.H, task.S, task.A
     met = np.ones((H, S), bool) if mdp is None else mdp.reachable[:-1]
     if (behaviour.H or H, behaviour.S or S) != (H, S):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bqrl.laws.law import Margin, size_of
+from bqrl.laws.objectives import LEVEL_SLACK
 from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_structure
@@ -19,7 +20,6 @@ from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.planners.follow import Follower
-from bqrl.planners.plan import LEVEL_SLACK
 from bqrl.planners.sweep import Layout, rounding_error, sweep
 from bqrl.planners.target import best_column
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic

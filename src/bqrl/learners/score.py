@@ -30,8 +30,7 @@ from bqrl.policies.convert import average_actions
 from bqrl.policies.forward import sums_grid
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
-from bqrl.policies.protocol import Policy, is_custom
-from bqrl.policies.rewards import THIS_MODEL
+from bqrl.policies.protocol import THIS_MODEL, Policy, is_custom
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy
 

@@ -29,6 +29,7 @@ import numpy as np
 from bqrl.checks import bad_value, choice, number, one_line
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Margin
+from bqrl.laws.objectives import LEVEL_SLACK
 from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, stored_array, strip_prefix
 from bqrl.learners.replan import Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
@@ -36,7 +37,6 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.confidence import candidate_kernels, constant_buffer, log_buffer, log_term, power_buffer, radius
 from bqrl.planners.frontier import plan_frontier
 from bqrl.planners.greedy import greedy_policies, optimistic_greedy
-from bqrl.planners.plan import LEVEL_SLACK
 from bqrl.planners.target import guarantee_curve
 from bqrl.policies.files import policy_from_arrays
 from bqrl.policies.markov import MarkovPolicy

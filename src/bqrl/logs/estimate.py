@@ -23,12 +23,13 @@ from bqrl.checks import bad_value, exact_text, whole
 from bqrl.display import Charted, count_of, format_number, percent, runs, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
+from bqrl.laws.objectives import LEVEL_SLACK, check_levels, quantile_objective
 from bqrl.logs.archive import StoredEstimate, estimate_arrays, fields
 from bqrl.logs.interval import quantile_interval
 from bqrl.logs.limits import at_stage, next_target, row_reason, shares
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.files import write_arrays
-from bqrl.planners.plan import LEVEL_SLACK, Plan, check_levels, objective_name
+from bqrl.planners.plan import Plan
 from bqrl.planners.solve import solve
 
 # Assumptions that mention stages; {} is replaced by the word for a stage.
@@ -214,10 +215,11 @@ class Estimate(StoredEstimate, Charted):
             if self._has_misses and value < self.lowest - 1e-9 * abs(self.lowest):
                 value = -math.inf
         law = plan.law
-        nominal = law.quantile(tau) if beta == 0.0 else law.buffered_quantile(tau, beta)
+        objective = quantile_objective(tau, beta)
+        nominal = objective(law)
         details = plan.details | {"confidence": self.confidence, "assumptions": self.assumptions, "start_error": error}
         return replace(
-            plan, tau=tau, beta=beta, value=value, nominal=nominal, attitude="robust", notes=notes, details=details,
+            plan, objective=objective, value=value, nominal=nominal, attitude="robust", notes=notes, details=details,
         )  # fmt: skip
 
     def _ball(self, more: int) -> tuple[FloatArray, FloatArray | None]:
@@ -257,7 +259,7 @@ class Estimate(StoredEstimate, Charted):
         promised = format_number(value, direction=-1)
         least = f"{promised} {self.mdp.units or ''}".rstrip() if amount is None else amount(promised)
         if beta > 0.0:
-            what = f"the {objective_name(tau, beta)} of the return is at least {least}"
+            what = f"the {quantile_objective(tau, beta).label} of the return is at least {least}"
         else:
             what = f"in {runs(tau, 'episodes')} you get at least {least}"
         worded = {text.format("stage"): text.format(stage) for text in (BY_STAGE, POOLED)}

@@ -28,13 +28,14 @@ import numpy as np
 
 from bqrl.errors import GridError
 from bqrl.laws.law import MASS_TOL, size_of
+from bqrl.laws.objectives import check_levels, quantile_objective
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.branch import MAX_NODES
 from bqrl.planners.deterministic import prove_deterministic
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
-from bqrl.planners.plan import GAP_TOL, Plan, check_levels, is_steady
+from bqrl.planners.plan import GAP_TOL, Plan, is_steady
 from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import (
     MAX_BYTES,
@@ -123,7 +124,7 @@ def _plan(
         upper = value  # they differ only by rounding
     certain = is_steady(law, tau, beta, rounding_error(mdp)) if certain is None else certain
     return Plan(
-        tau=tau, beta=beta, planner="target", policy=policy, law=law, value=value,
+        objective=quantile_objective(tau, beta), planner="target", policy=policy, law=law, value=value,
         upper=upper if certain else upper + slack, nominal=law.buffered_quantile(tau, beta), exact=True,
         certain=certain, notes=notes, details=details,
     )  # fmt: skip
@@ -176,7 +177,7 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, b
         notes.append(NEUTRAL_WINS)
     certain = is_steady(law, tau, beta, rounding_error(mdp))
     return Plan(
-        tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
+        objective=quantile_objective(tau, beta), planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(upper if certain else upper + _slack(mdp, high.points(0), tau, beta), value), nominal=value,
         certain=certain, exact=False,
         notes=tuple(notes), details={"sweeps": len(over.sweeps) + len(under.sweeps)},

@@ -46,8 +46,7 @@ from bqrl.policies.forward import empty_masses, pairs_of, push_forward, push_sta
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.pairs import check_played, reached_pairs
-from bqrl.policies.protocol import Policy
-from bqrl.policies.rewards import PLANNED, check_rewards
+from bqrl.policies.protocol import PLANNED, Policy, check_rewards
 from bqrl.policies.target import TargetPolicy
 
 BRACKET_POINTS = 20_000

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from bqrl.laws.law import Law, size_of
+from bqrl.laws.objectives import Mean, check_levels, quantile_objective
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import distinct_rewards
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Stage
 from bqrl.planners.evaluate import law_bracket
-from bqrl.planners.plan import Plan, check_levels, is_steady, objective_value
+from bqrl.planners.plan import Plan, is_steady
 from bqrl.planners.sweep import rounding_error
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
@@ -50,6 +51,16 @@ def _row_sums(stage: Stage, per_outcome: FloatArray) -> FloatArray:
     return sums
 
 
+def plan_mean(mdp: MDP, objective: Mean) -> Plan:
+    """The policy with the largest mean return, which is exact with any rewards and any discount."""
+    mean, policy = best_mean(mdp)
+    law, law_upper = law_bracket(mdp, policy)
+    return Plan(
+        objective=objective, planner="expected", policy=policy, law=law, law_upper=law_upper, value=mean, upper=mean,
+        nominal=mean, certain=True, exact=True,
+    )  # fmt: skip
+
+
 def plan_expected(mdp: MDP, tau: float, beta: float = 0.0) -> Plan:
     """Return the policy with the largest mean return, and its (buffered) tau-quantile; no upper bound is proven."""
     tau, beta = check_levels(tau, beta)
@@ -62,9 +73,10 @@ def plan_of(
 ) -> Plan:
     """Return the plan of a given policy: its law and objective value in `mdp`, without an upper bound."""
     law, law_upper = law_bracket(mdp, policy)
-    value = objective_value(law, tau, beta)
+    value = quantile_objective(tau, beta)(law)
     return Plan(
-        tau=tau, beta=beta, planner=planner, policy=policy, law=law, law_upper=law_upper, value=value, upper=None,
+        objective=quantile_objective(tau, beta),
+        planner=planner, policy=policy, law=law, law_upper=law_upper, value=value, upper=None,
         nominal=value, certain=is_settled(law, tau, beta, rounding_error(mdp)), exact=law_upper is None,
         details=details or {},
     )  # fmt: skip

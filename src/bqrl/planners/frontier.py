@@ -22,6 +22,7 @@ import numpy as np
 from bqrl.checks import whole
 from bqrl.errors import SizeError
 from bqrl.laws.law import MASS_TOL, size_of
+from bqrl.laws.objectives import check_levels, quantile_objective
 from bqrl.laws.rows import cdf_rows, mean_rows, quantile_rows
 from bqrl.loops.frontier import mark_distinct, mark_undominated
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -32,7 +33,7 @@ from bqrl.planners.achievable import Frontier, Part, ReturnColumns, all_laws
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.expected import is_settled, plan_of
 from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
-from bqrl.planners.plan import Plan, check_levels, is_steady, level_error, objective_value
+from bqrl.planners.plan import Plan, is_steady, level_error
 from bqrl.planners.sweep import rounding_error
 
 MAX_LAWS = 100_000
@@ -72,7 +73,7 @@ def plan_frontier(
     models = [mdp] if kernels is None else [mdp.with_probability(p) for p in np.atleast_2d(kernels)]
     found = [frontier(m, dominance=dominance, max_laws=max_laws, max_bytes=max_bytes, columns=columns) for m in models]
     picks = [one.best(tau, beta) for one in found]
-    values = [objective_value(one.law(i), tau, beta) for one, i in zip(found, picks, strict=True)]
+    values = [quantile_objective(tau, beta)(one.law(i)) for one, i in zip(found, picks, strict=True)]
     tie = TIE * size_of(found[0].points)
     k = next(k for k, value in enumerate(values) if value >= max(values) - tie)
     checked = [_certainty(*one, tau, beta) for one in zip(found, picks, values, strict=True)]
@@ -83,10 +84,11 @@ def plan_frontier(
         law, value, attitude = found[k].law(picks[k]), values[k], "nominal"
     else:
         law = evaluate(mdp, policy)
-        value, attitude = objective_value(law, tau, beta), "optimistic"
+        value, attitude = quantile_objective(tau, beta)(law), "optimistic"
         details |= {"kernel": k, "values": values}
     return Plan(
-        tau=tau, beta=beta, planner="frontier", policy=policy, law=law, value=value, upper=upper, nominal=value,
+        objective=quantile_objective(tau, beta),
+        planner="frontier", policy=policy, law=law, value=value, upper=upper, nominal=value,
         certain=certain, exact=True, attitude=attitude, details=details,
     )  # fmt: skip
 
@@ -192,13 +194,14 @@ def plan_capped(
     )
     i = found.best(tau, beta)
     policy, law = found.policy(i), found.law(i)
-    details = {"reference": objective_value(law, tau, beta), "frontier": found, "laws": len(found)}
+    details = {"reference": quantile_objective(tau, beta)(law), "frontier": found, "laws": len(found)}
     if returns_grid(mdp) is not None:
         return plan_of(mdp, policy, tau, beta, "capped-frontier", details=details)
     error = 0.5 * mdp.H * 10.0**-decimals
-    lower, value = law.shift(-error), objective_value(law.shift(-error), tau, beta)
+    lower, value = law.shift(-error), quantile_objective(tau, beta)(law.shift(-error))
     return Plan(
-        tau=tau, beta=beta, planner="capped-frontier", policy=policy, law=lower, law_upper=law.shift(error), value=value,
+        objective=quantile_objective(tau, beta),
+        planner="capped-frontier", policy=policy, law=lower, law_upper=law.shift(error), value=value,
         upper=None, nominal=value, certain=is_settled(lower, tau, beta, rounding_error(mdp)), exact=False,
         notes=(f"no exact grid of returns fits: the law is known up to a rounding error of {error:.1g}",), details=details,
     )  # fmt: skip

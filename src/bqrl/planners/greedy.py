@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from bqrl.checks import bad_value
 from bqrl.errors import GridError
 from bqrl.laws.law import MASS_TOL, size_of
+from bqrl.laws.objectives import check_levels
 from bqrl.loops.greedy import (
     GreedyColumns,
     GreedyLevels,
@@ -42,7 +43,7 @@ from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.confidence import candidate_kernels
 from bqrl.planners.expected import plan_of
-from bqrl.planners.plan import Plan, check_levels
+from bqrl.planners.plan import Plan
 from bqrl.planners.target import MAX_BYTES, check_memory
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import ActionArray, action_dtype

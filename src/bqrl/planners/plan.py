@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bqrl.checks import bad_type, bad_value, exact_text, number
+from bqrl.checks import bad_type
 from bqrl.display import Charted, Tabular, frame, views
 from bqrl.display import format_number as spelled
 from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
+from bqrl.laws.objectives import LEVEL_SLACK, Buffered, Objective, Quantile
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import ROUNDING
 from bqrl.planners.sweep import Sweep
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 TIED = "a probability equals the level up to rounding"  # the note on every plan that is not proven
 FRAGILE = 0.01  # with a smaller margin, moving 1 % of the probability mass to worse outcomes changes the quantile
-LEVEL_SLACK = 1e-9  # rounding may move levels this close to [tau - beta, tau] into it; no buffer is smaller
 GAP_TOL = 1e-9  # objective values this close, relative to the size of the returns, are equal
 
 
@@ -34,8 +35,8 @@ class Plan(Charted):
 
     Attributes
     ----------
-    tau, beta : float
-        Level and buffer; beta = 0 is the plain quantile.
+    objective : Objective
+        What is maximised: a record such as `Quantile(0.1)`. `tau` and `beta` are its level and its buffer, if it has them.
     planner : str
         Name of the planner.
     policy : Policy
@@ -75,8 +76,7 @@ class Plan(Charted):
     (12.0, 12.0, True)
     """
 
-    tau: float
-    beta: float
+    objective: Objective
     planner: str
     policy: Policy
     law: Law
@@ -96,6 +96,21 @@ class Plan(Charted):
         object.__setattr__(self, "details", {key: freeze(value) for key, value in self.details.items()})
 
     @property
+    def by_level(self) -> bool:
+        """Whether the objective is a quantile, buffered or not: only then has the plan a margin."""
+        return isinstance(self.objective, Quantile | Buffered)
+
+    @property
+    def tau(self) -> float:
+        """Level of the objective; nan if it has none."""
+        return float(getattr(self.objective, "tau", math.nan))
+
+    @property
+    def beta(self) -> float:
+        """Buffer of the objective: 0 for a quantile, nan if it has none."""
+        return float(getattr(self.objective, "beta", math.nan))
+
+    @property
     def law_exact(self) -> bool:
         """Whether `law` is exact; otherwise `law` and `nominal` are proven lower bounds."""
         return self.law_upper is None
@@ -112,6 +127,8 @@ class Plan(Charted):
         These are tau - P(G < x) and P(G <= x) - tau under the policy's own law. `GuaranteeCurve.margin` instead uses,
         for each target, the policy that is best for that target.
         """
+        if not self.by_level:
+            return Margin(math.nan, math.nan)
         if self.beta == 0.0 and self.attitude == "nominal" and self.law_exact:
             return Margin(self.tau - self.law.shortfall(self.value), float(self.law.cdf(self.value)) - self.tau)
         return self.law.margin(self.tau)
@@ -123,7 +140,7 @@ class Plan(Charted):
         The promise x breaks if P(G < x) rises by `policy_margin.below`. It is not fragile if P(G < x) = 0, because then no
         outcome listed in the model falls short. None if the plan has no exact margin: with a buffer, a ball or a bracket.
         """
-        if self.beta > 0.0 or self.attitude != "nominal" or not (self.exact and self.law_exact):
+        if self.beta != 0.0 or self.attitude != "nominal" or not (self.exact and self.law_exact):
             return None
         return bool(self.policy_margin.below < min(FRAGILE, self.tau - MASS_TOL))
 
@@ -131,11 +148,6 @@ class Plan(Charted):
     def mean(self) -> float:
         """Mean return of the policy; exact even if the law is only bracketed."""
         return self.law.exact_mean
-
-    @property
-    def objective(self) -> str:
-        """The objective in words."""
-        return objective_name(self.tau, self.beta)
 
     def compare(self, other: Plan) -> Comparison:
         """Return the return laws of two plans side by side.
@@ -160,10 +172,11 @@ class Plan(Charted):
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers of the plan, ready for JSON."""
-        names = "objective tau beta planner attitude value upper gap nominal exact law_exact fragile".split()
-        return {name: getattr(self, name) for name in names} | {
+        names = "planner attitude value upper gap nominal exact law_exact fragile".split()
+        levels = {name: getattr(self.objective, name, None) for name in ("tau", "beta")}
+        return {"objective": self.objective.label, **levels, **{name: getattr(self, name) for name in names}} | {
             "proven": self.certain,
-            "margin": self.policy_margin._asdict(),
+            "margin": self.policy_margin._asdict() if self.by_level else None,
             "mean": self.mean,
             "policy": self.policy.kind,
             "seconds": self.seconds,
@@ -173,18 +186,19 @@ class Plan(Charted):
     def rows(self) -> list[dict[str, Any]]:
         """Return one row with the numbers of `summary`."""
         flat = {key: value for key, value in self.summary().items() if key not in ("margin", "notes")}
-        return [flat | {"margin_below": self.policy_margin.below, "margin_above": self.policy_margin.above}]
+        margins = {f"margin_{side}": distance for side, distance in self.policy_margin._asdict().items()}
+        return [flat | (margins if self.by_level else {})]
 
     def __str__(self) -> str:
         nominal, least = self.attitude == "nominal", "" if self.law_exact else "at least "
-        lines = [f"{self.objective} by {self.planner}" + ("" if nominal else f", {self.attitude}")]
+        lines = [f"{self.objective.label} by {self.planner}" + ("" if nominal else f", {self.attitude}")]
         lines.append(f"  value    {self.value:.6g}" + ("" if self.exact else "  (proven lower bound)"))
         if self.upper is not None:
             optimal = nominal and equal_values(self.value, self.upper, self.law)
             lines.append(f"  upper    {self.upper:.6g}" + ("  (optimal)" if optimal else ""))
         if not nominal:
             lines.append(f"  nominal  {least}{self.nominal:.6g}  (the same policy in the model as given)")
-        if self.law_exact:
+        if self.law_exact and self.by_level:
             below, above = self.policy_margin
             lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
         if self.fragile is not None:
@@ -199,7 +213,9 @@ class Plan(Charted):
 
     def __repr__(self) -> str:
         upper = "" if self.upper is None else f", upper={self.upper:.6g}"
-        return f"Plan({self.objective}: value={self.value:.6g}{upper}, {self.policy.kind} policy by {self.planner})"
+        return (
+            f"Plan({self.objective.label}: value={self.value:.6g}{upper}, {self.policy.kind} policy by {self.planner})"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -213,7 +229,7 @@ class Comparison(Tabular):
     def names(self) -> tuple[str, ...]:
         """A unique name per plan: its planner, its objective, or both, with a number if these are equal too."""
         planners = [f"{'' if one.attitude == 'nominal' else f'{one.attitude} '}{one.planner}" for one in self.plans]
-        objectives = [one.objective for one in self.plans]
+        objectives = [one.objective.label for one in self.plans]
         both = list(map(", ".join, zip(planners, objectives, strict=True)))
         numbered = [f"{i}. {name}" for i, name in enumerate(both, start=1)]
         names = next(names for names in (planners, objectives, both, numbered) if len(set(names)) == len(names))
@@ -267,18 +283,6 @@ def fragility(below: float) -> str:
     return f"{error} in the probability of falling short would change it"
 
 
-def objective_name(tau: float, beta: float) -> str:
-    """Return the objective in words."""
-    if beta == 0.0:
-        return f"{tau:g}-quantile"
-    return f"CVaR at {tau:g}" if beta == tau else f"{tau:g}-quantile buffered by {beta:g}"
-
-
-def objective_value(law: Law, tau: float, beta: float) -> float:
-    """Return the (buffered) tau-quantile of a law."""
-    return law.quantile(tau) if beta == 0.0 else law.buffered_quantile(tau, beta)
-
-
 def level_error(law: Law, tau: float, beta: float, gamma: float) -> float:
     """Return a bound on the error of a buffered quantile if the masses have a relative error of `gamma`.
 
@@ -304,23 +308,6 @@ def _averaged_values(law: Law, tau: float, beta: float, gamma: float) -> FloatAr
 def equal_values(value: float, upper: float, law: Law) -> bool:
     """Return whether two values differ by at most GAP_TOL times the value or ROUNDING times the largest return."""
     return abs(upper - value) <= max(GAP_TOL * abs(value), ROUNDING * size_of(law.values))
-
-
-def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
-    """Return tau and beta as floats: tau in (0, 1), or 1 with a positive buffer; beta is 0 or in [LEVEL_SLACK, tau]."""
-    tau = number(tau, "tau", 0.0, 1.0, "(]")
-    beta = number(beta, "beta")
-    if not 0.0 <= beta <= tau:
-        remedy = "beta = tau is CVaR, beta = 0 the quantile"
-        raise bad_value(
-            "beta", beta, f"be a number in [0, tau] = [0, {exact_text(tau)}]", exact_text(beta), remedy=remedy
-        )
-    if 0.0 < beta < LEVEL_SLACK:
-        remedy = "rounding errors of probabilities decide for smaller buffers; beta = 0 is the quantile"
-        raise bad_value("beta", beta, f"be 0 or at least {LEVEL_SLACK:g}", exact_text(beta), remedy=remedy)
-    if tau == 1.0 and beta == 0.0:
-        raise bad_value("tau", tau, "be below 1 if beta is 0", "1", remedy="give a buffer beta")
-    return tau, beta
 
 
 def freeze(value: Any) -> Any:

@@ -11,10 +11,11 @@ from fractions import Fraction
 import numpy as np
 
 from bqrl.errors import GridError, SizeError
+from bqrl.laws.objectives import Quantile, check_levels
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
-from bqrl.planners.plan import Plan, check_levels
+from bqrl.planners.plan import Plan
 from bqrl.planners.target import exact_grid
 from bqrl.policies.target import TargetPolicy
 
@@ -42,7 +43,7 @@ def plan_rational(mdp: MDP, tau: float) -> Plan:
     policy = TargetPolicy(columns, actions, target)
     note = f"decided in exact fractions: the shortfall {shortfall[best]} is below {level}"
     return Plan(
-        tau=tau, beta=0.0, planner="target", policy=policy, law=evaluate(mdp, policy), value=target, upper=target,
+        objective=Quantile(tau), planner="target", policy=policy, law=evaluate(mdp, policy), value=target, upper=target,
         nominal=target, certain=True, exact=True, notes=(note,), details={"shortfall": shortfall},
     )  # fmt: skip
 

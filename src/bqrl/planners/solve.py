@@ -12,31 +12,42 @@ import numpy as np
 
 from bqrl.checks import LARGEST, bad_type, bad_value, choice, flag, number, numbers, unknown_argument, whole
 from bqrl.errors import ArgumentError
+from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile, check_objective
 from bqrl.mdp.find_grid import cut_to_possible
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.buffered import plan_buffered
-from bqrl.planners.expected import plan_expected
+from bqrl.planners.chance import Chance, plan_chance
+from bqrl.planners.entropic import Entropic, plan_entropic
+from bqrl.planners.expected import plan_expected, plan_mean
 from bqrl.planners.frontier import plan_capped, plan_frontier
 from bqrl.planners.greedy import plan_greedy
-from bqrl.planners.plan import Plan, check_levels
+from bqrl.planners.mean_cvar import MeanCVaR, plan_mean_cvar
+from bqrl.planners.plan import Plan
 from bqrl.planners.rational import plan_rational
 from bqrl.planners.secondary import plan_best_mean
 from bqrl.planners.target import guarantee_curve as guarantee_curve
 from bqrl.planners.target import plan_target
 from bqrl.planners.uncertain import plan_uncertain
+from bqrl.planners.utility import Utility, plan_utility
 
-# A planner receives the problem and the arguments of `solve` that its signature names; its keyword-only arguments are
-# options.
-PLANNERS: dict[str, Callable[..., Plan]] = {
-    "target": plan_target,
-    "greedy": plan_greedy,
-    "frontier": plan_frontier,
-    "capped-frontier": plan_capped,
-    "expected": plan_expected,
+# The registry of planners: by name, the function for each objective that the planner solves. A function receives the problem
+# and the arguments of `solve` that its signature names (`objective`, or `tau` and `beta`); keyword-only arguments are options.
+PLANNERS: dict[str, dict[type[Objective], Callable[..., Plan]]] = {
+    "target": {
+        Quantile: plan_target,
+        Buffered: plan_buffered,
+        Chance: plan_chance,
+        MeanCVaR: plan_mean_cvar,
+        Utility: plan_utility,
+    },
+    "greedy": {Quantile: plan_greedy, Buffered: plan_greedy},
+    "frontier": {Quantile: plan_frontier, Buffered: plan_frontier},
+    "capped-frontier": {Quantile: plan_capped, Buffered: plan_capped},
+    "expected": {Quantile: plan_expected, Buffered: plan_expected, Mean: plan_mean},
+    "backward": {Entropic: plan_entropic},
 }
 VARIANTS: dict[str, Callable[..., Plan]] = {  # variants of the planner "target", by the argument that selects them
     "radius": plan_uncertain,
-    "beta > 0": plan_buffered,
     "secondary='mean'": plan_best_mean,
     "arithmetic='rational'": plan_rational,
 }
@@ -53,10 +64,11 @@ POSITIVE_OPTIONS = ("gap", "max_bytes")
 
 def solve(
     mdp: MDP | str,
-    tau: float,
+    objective: Objective | float | None = None,
     beta: float = 0.0,
-    planner: str = "target",
+    planner: str | None = None,
     *,
+    tau: float | None = None,
     radius: Any = None,
     attitude: str | None = None,
     randomized: bool | None = None,
@@ -64,18 +76,22 @@ def solve(
     arithmetic: str = "float",
     **options: Any,
 ) -> Plan:
-    """Return the best policy for the (buffered) tau-quantile of the return, and what is proven about it.
+    """Return the best policy for an objective, such as a quantile of the return, and what is proven about it.
 
     Parameters
     ----------
     mdp : MDP or str
         The problem, or the name of one of `bqrl.envs.names()`; `bqrl.load` reads a file.
+    objective : Objective or float
+        `Quantile(0.1)`, `CVaR(0.1)`, `Buffered(0.1, 0.03)`, `Mean()`, `Chance(100)`, `MeanCVaR(0.1, 0.5)`, `Entropic(0.5)` or
+        `Utility(f)`; a number is the level of a quantile, as is `tau`.
+    beta : float
+        Width of the buffer of a level, 0 or in [1e-9, tau]: 0 is the quantile, tau is CVaR.
+    planner : str, optional
+        "target", "greedy", "frontier", "capped-frontier", "expected" or "backward"; by default the first that solves the
+        objective.
     tau : float
         Quantile level in (0, 1); 1 is allowed with a positive buffer.
-    beta : float
-        Width of the buffer, 0 or in [1e-9, tau]: 0 is the quantile, tau is CVaR, and tau = beta = 1 is the mean.
-    planner : str
-        "target", "greedy", "frontier", "capped-frontier" or "expected".
     radius : float or array_like of shape (S, A) or (H, S, A), optional
         l1 radius of the ball around every row of the kernel; known rows always have radius 0.
     attitude : str, optional
@@ -106,9 +122,8 @@ def solve(
     >>> solve("AssetSelling", tau=0.1).value == plan.value
     True
     """
-    mdp = check_mdp(mdp)
-    tau, beta = check_levels(tau, beta)
-    choice(planner, "planner", PLANNERS)
+    problem, goal = check_mdp(mdp), check_objective(objective, tau, beta)
+    planner, function = find_planner(goal, planner)
     choice(arithmetic, "arithmetic", ("float", "rational"))
     if attitude is not None:
         choice(attitude, "attitude", ("robust", "optimistic"))
@@ -120,26 +135,44 @@ def solve(
             missing, None, f"be given with {present}", remedy="pass both, e.g. a radius of 0.1 and 'robust'"
         )
     randomized = flag(randomized, "randomized", optional=True)
-    variant = _variant(planner, beta, radius is not None, randomized, secondary, arithmetic)
-    function = PLANNERS[planner] if variant is None else VARIANTS[variant]
-    _check_options(mdp, function, planner if variant is None else f"{planner} with {variant}", options)
-    given = {"tau": tau, "beta": beta, "radius": radius, "attitude": attitude, "randomized": randomized}
+    variant = _variant(planner, goal, radius is not None, randomized, secondary, arithmetic)
+    function = function if variant is None else VARIANTS[variant]
+    _check_options(problem, function, planner if variant is None else f"{planner} with {variant}", options)
+    given = {
+        "objective": goal, "tau": getattr(goal, "tau", None), "beta": getattr(goal, "beta", None), "radius": radius,
+        "attitude": attitude, "randomized": randomized,
+    }  # fmt: skip
     taken = {name: given[name] for name in inspect.signature(function).parameters if name in given}
     begun = time.perf_counter()
-    plan = function(mdp, **taken, **options)
-    value, nominal = cut_to_possible(mdp, [plan.value, plan.nominal]).tolist()
-    upper = None if plan.upper is None else max(value, float(cut_to_possible(mdp, plan.upper)))
-    seconds = time.perf_counter() - begun
-    return replace(plan, value=value, nominal=nominal, upper=upper, seconds=seconds, units=mdp.units)
+    plan = replace(function(problem, **taken, **options), units=None if goal.probability else problem.units)
+    if isinstance(goal, Quantile | Buffered):  # other objectives are not returns
+        value, nominal = cut_to_possible(problem, [plan.value, plan.nominal]).tolist()
+        upper = None if plan.upper is None else max(value, float(cut_to_possible(problem, plan.upper)))
+        plan = replace(plan, value=value, nominal=nominal, upper=upper)
+    return plan.with_time(time.perf_counter() - begun)
+
+
+def find_planner(objective: Objective, name: str | None = None) -> tuple[str, Callable[..., Plan]]:
+    """Return the named planner, or the first that solves the objective, with its function for that objective."""
+    able = [each for each, solved in PLANNERS.items() if type(objective) in solved]
+    if name is None:
+        if not able:
+            kinds = sorted({kind.__name__ for solved in PLANNERS.values() for kind in solved})
+            raise bad_value("objective", objective, f"be one of {', '.join(kinds)}", type(objective).__name__)
+        name = able[0]
+    if choice(name, "planner", PLANNERS) not in able:
+        raise bad_value("planner", name, f"solve {objective.label}", remedy=f"omit it or choose {' or '.join(able)}")
+    return name, PLANNERS[name][type(objective)]
 
 
 def _variant(
-    planner: str, beta: float, ball: bool, randomized: bool | None, secondary: str | None, arithmetic: str
+    planner: str, goal: Objective, ball: bool, randomized: bool | None, secondary: str | None, arithmetic: str
 ) -> str | None:
     """Return the variant of the planner "target" that the arguments select; None for other planners or no variant."""
     plain = {"secondary='mean'": secondary is not None, "arithmetic='rational'": arithmetic == "rational"}
     selected = [name for name, given in {"radius": ball, **plain}.items() if given]
-    if randomized is not None and (beta > 0.0 or (randomized and planner != "target")):
+    beta = getattr(goal, "beta", None)
+    if randomized is not None and (beta is None or beta > 0.0 or (randomized and planner != "target")):
         selected.append(f"randomized={randomized}")
     if selected and planner != "target":
         raise bad_value("planner", planner, f"be 'target' with {selected[0]}")
@@ -147,11 +180,11 @@ def _variant(
         raise ArgumentError(
             f"expected one of {selected[0]} and {selected[1]}, got both; drop one of them", name=selected[0]
         )
-    if beta > 0.0 and selected and plain.get(selected[0]):
+    if selected and beta is None:
+        raise bad_value("objective", goal, f"be a quantile, buffered or not, with {selected[0]}", goal.label)
+    if selected and beta and plain.get(selected[0]):
         raise bad_value("beta", beta, f"be 0, the plain quantile, with {selected[0]}", f"{beta:g}")
-    if planner != "target":
-        return None
-    return selected[0] if selected and selected[0] in VARIANTS else "beta > 0" if beta > 0.0 else None
+    return selected[0] if selected and selected[0] in VARIANTS else None
 
 
 def _check_options(mdp: MDP, function: Callable[..., Plan], planner: str, options: dict[str, Any]) -> None:

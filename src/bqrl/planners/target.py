@@ -24,6 +24,7 @@ from bqrl.checks import bad_value, number, numbers, whole
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin
+from bqrl.laws.objectives import Quantile, check_levels
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, returns_grid, rounded_grid
@@ -31,7 +32,7 @@ from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.expected import best_mean, is_settled
-from bqrl.planners.plan import TIED, Plan, check_levels, equal_values, freeze
+from bqrl.planners.plan import TIED, Plan, equal_values, freeze
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 from bqrl.policies.levels import QuantileLevelPolicy
 from bqrl.policies.markov import MarkovPolicy
@@ -316,7 +317,7 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     if not certain:
         notes.append(TIED)
     return Plan(
-        tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
+        objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(curve.upper(tau), value), nominal=value, certain=certain, exact=False, notes=tuple(notes),
         details={"curve": curve},
     )  # fmt: skip
@@ -329,7 +330,7 @@ def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> 
     certain = certain or equal_values(value, upper, law)  # the tied targets are equal up to rounding
     remedy = "; arithmetic='rational' decides the tie" if curve.mdp.discount == 1.0 else ""
     return Plan(
-        tau=tau, beta=0.0, planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,
+        objective=Quantile(tau), planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,
         certain=certain, exact=True, notes=() if certain else (f"{TIED}{remedy}",), details={"curve": curve},
     )  # fmt: skip
 

@@ -24,6 +24,7 @@ from bqrl.checks import bad_value, numbers
 from bqrl.display import count_of, format_number
 from bqrl.errors import GridError, SizeError
 from bqrl.laws.law import size_of
+from bqrl.laws.objectives import Quantile, quantile_objective
 from bqrl.loops.ball import follow, improve_rows, push_needs, robust_stage, robust_stage_threads
 from bqrl.loops.layout import Ball, Rows
 from bqrl.loops.threads import run_loop
@@ -35,7 +36,7 @@ from bqrl.mdp.sums import Sums, sums_of
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.expected import is_settled
-from bqrl.planners.plan import GAP_TOL, TIED, Plan, objective_value
+from bqrl.planners.plan import GAP_TOL, TIED, Plan
 from bqrl.planners.sweep import (
     NO_ORDER,
     NO_TABLE,
@@ -150,7 +151,7 @@ def _plan_quantile(
         notes.insert(0, f"at least {least} with probability above {1 - tau:g} under every kernel in the ball")
     notes += _rounding_notes(columns)
     return Plan(
-        tau=tau, beta=0.0, planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
+        objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
         nominal=nominal, certain=certain, exact=columns.exact, attitude=attitude, notes=tuple(notes), details=details,
     )  # fmt: skip
 
@@ -200,7 +201,8 @@ def _plan_optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArra
     _, highest, _ = _best_target(search.sweeps[1.0].root[: search.targets.size], tau, rounding_error(mdp, ball=True))
     upper = max(min(upper + error, float(search.targets[highest])), nominal)
     return Plan(
-        tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=nominal, upper=upper,
+        objective=quantile_objective(tau, beta),
+        planner="target", policy=policy, law=law, law_upper=law_upper, value=nominal, upper=upper,
         nominal=nominal, certain=error <= GAP_TOL * size_of(search.targets), exact=columns.exact, attitude="optimistic",
         notes=_rounding_notes(columns), details=details,
     )  # fmt: skip
@@ -250,7 +252,8 @@ def _plan_robust_buffered(
         *_rounding_notes(columns),
     )
     return Plan(
-        tau=tau, beta=beta, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
+        objective=quantile_objective(tau, beta),
+        planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(value, upper), nominal=own, certain=error <= GAP_TOL * size_of(targets), exact=columns.exact,
         attitude="robust", notes=notes,
     )  # fmt: skip
@@ -396,7 +399,7 @@ def ascend(
         kernel = _move_rows(centre, kernel, half, policy, cost)
         done = sweep(kernel, policy.grid, cost, extra=policy.extra, half=np.zeros_like(half))  # as in _plan_quantile
         policy = done.policy(policy.target)
-        reached = objective_value(evaluate(kernel, policy), tau, beta)
+        reached = quantile_objective(tau, beta)(evaluate(kernel, policy))
         if reached > best:
             best, best_kernel = reached, kernel.probability
         now = float(done.root[policy.first_column])

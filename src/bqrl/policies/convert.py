@@ -18,7 +18,7 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.table import Table
 from bqrl.policies.markov import MarkovPolicy
-from bqrl.policies.pairs import random_answer
+from bqrl.policies.pairs import random_answer, times_asked
 from bqrl.policies.protocol import Policy, action_index, check_fits
 from bqrl.policies.shares import shares_in
 from bqrl.policies.stochastic import StochasticPolicy
@@ -62,7 +62,7 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     -------
     tuple of MDP and Policy
         `mdp` itself unless actions are drawn from probabilities. Functions and `predict` are called for reachable states
-        only, twice for each; the action of other states is 0. PolicyError if the two answers differ.
+        only, at least twice for each; the action of other states is 0. PolicyError if the answers differ.
 
     Examples
     --------
@@ -99,15 +99,14 @@ def _constant_policy(mdp: MDP, given: str) -> MarkovPolicy:
 
 def _tabulate_predict(mdp: MDP, model: Any, states: Sequence[Any]) -> MarkovPolicy:
     """Return the policy of an object with `predict`, which depends on the state only."""
-    actions = np.zeros(mdp.S, np.int64)
-    for s in np.flatnonzero(mdp.reachable[:-1].any(axis=0)).tolist():
-        first, second = (
-            _index(mdp, found[0] if isinstance(found, tuple) else found, None, s)
-            for found in (model.predict(states[s], deterministic=True) for _ in range(2))
-        )
-        if first != second:
-            raise random_answer(mdp, None, s, first, second)
-        actions[s] = first
+    actions, met = np.zeros(mdp.S, np.int64), np.flatnonzero(mdp.reachable[:-1].any(axis=0)).tolist()
+
+    def act(h: int | None, s: int) -> Any:
+        found = model.predict(states[s], deterministic=True)
+        return found[0] if isinstance(found, tuple) else found
+
+    for s in met:
+        actions[s] = _ask(mdp, act, None, s, len(met))
     return MarkovPolicy(np.tile(actions, (mdp.H, 1)))
 
 
@@ -122,14 +121,23 @@ def _check_arguments(act: Callable[..., Any]) -> None:
 
 
 def _tabulate_function(mdp: MDP, act: Callable[[int, int], Any]) -> MarkovPolicy:
-    """Return the policy of a function, which is called twice for every state that can be reached at a stage."""
+    """Return the policy of a function, which is called at least twice for every state that can be reached at a stage."""
     actions = np.zeros((mdp.H, mdp.S), np.int64)
     for h in range(mdp.H):
-        for s in np.flatnonzero(mdp.reachable[h]).tolist():
-            actions[h, s], second = (_index(mdp, act(h, s), h, s) for _ in range(2))
-            if actions[h, s] != second:
-                raise random_answer(mdp, h, s, int(actions[h, s]), second)
+        met = np.flatnonzero(mdp.reachable[h]).tolist()
+        for s in met:
+            actions[h, s] = _ask(mdp, act, h, s, len(met))
     return MarkovPolicy(actions)
+
+
+def _ask(mdp: MDP, act: Callable[[Any, int], Any], h: int | None, s: int, questions: int) -> int:
+    """Return the action of one of several decisions; PolicyError if it differs when asked again."""
+    first = _index(mdp, act(h, s), h, s)
+    for _ in range(times_asked(questions) - 1):
+        other = _index(mdp, act(h, s), h, s)
+        if other != first:
+            raise random_answer(mdp, h, s, first, other)
+    return first
 
 
 def _bind_table(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:

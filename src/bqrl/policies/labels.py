@@ -9,8 +9,9 @@ import numpy as np
 from bqrl.errors import PolicyError
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.model import MDP
-from bqrl.policies.pairs import limited_pairs
-from bqrl.policies.protocol import Policy, check_fits
+from bqrl.mdp.paid import SAME, Fault
+from bqrl.policies.pairs import limited_pairs, reached_pairs
+from bqrl.policies.protocol import THIS_MODEL, Policy, check_fits, check_rewards
 
 
 class LabelPolicy(Policy):
@@ -75,6 +76,32 @@ class LabelPolicy(Policy):
             raise PolicyError(message, stage=h, state=s)
         return int(self.child[here][misses.argmin()])
 
+    def reward_fault(self, mdp: MDP) -> Fault | None:
+        """Return an outcome of `mdp` whose reward decides the next label but is not listed with the label; None if there is none.
+
+        A label with one continuation per successor, as in models whose rewards are not random, does not need the reward.
+        """
+        label = np.repeat(np.arange(self.action.size), np.diff(self.child_start))
+        key = label * self.S + self.successor
+        order = np.lexsort((self.child, key))
+        differs = (np.diff(key[order]) == 0) & (np.diff(self.child[order]) != 0)
+        looked_up = np.unique(key[order][1:][differs])
+        if not looked_up.size:
+            return None
+        tol = SAME * max(1.0, float(np.abs(self.reward).max()))
+        for h, pairs in zip(range(mdp.H), reached_pairs(self, mdp), strict=False):
+            stage, memory = mdp.stage(h), np.asarray(pairs.memory)
+            v = np.where(memory < 0, self.root[pairs.state], memory)[pairs.source]
+            t, r = stage.successor[pairs.outcome].astype(np.int64), stage.reward[pairs.outcome]
+            for i in np.flatnonzero(np.isin(v * self.S + t, looked_up)).tolist():
+                here = slice(self.child_start[v[i]], self.child_start[v[i] + 1])
+                known = self.reward[here][self.successor[here] == t[i]]
+                nearest = known[np.abs(known - r[i]).argmin()]
+                if abs(nearest - r[i]) > tol:
+                    s, a = (int(part[pairs.source[i]]) for part in (pairs.state, pairs.action))
+                    return Fault(h, s, a, int(t[i]), float(nearest), float(r[i]))
+        return None
+
     def arrays(self) -> dict[str, Any]:
         """Return the graph."""
         return {"H": np.array(self.H), **{name: getattr(self, name) for name in self.stored}}
@@ -83,11 +110,12 @@ class LabelPolicy(Policy):
         return f"LabelPolicy(H={self.H}, S={self.S}, {self.action.size} labels)"
 
 
-def label_graph(policy: Policy, mdp: MDP, max_moves: float = np.inf) -> LabelPolicy:
+def label_graph(policy: Policy, mdp: MDP, max_moves: float = np.inf, rewards: str = THIS_MODEL) -> LabelPolicy:
     """Return a policy with a hashable memory as a graph of labels: one node per reachable (stage, state, memory)."""
     if isinstance(policy, LabelPolicy):
         return policy
     check_fits(policy, mdp)
+    check_rewards(policy, mdp, rewards)
     policy.check_unrolled()
     root = np.full(mdp.S, -1, np.int64)
     action, moves, successor, reward, child = [], [], [], [], []

@@ -9,6 +9,8 @@ import numpy as np
 
 from bqrl.loops.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray, read_only
+from bqrl.mdp.model import MDP
+from bqrl.mdp.paid import Fault
 from bqrl.policies.protocol import Policy
 from bqrl.policies.target import TargetPolicy
 
@@ -74,6 +76,10 @@ class QuantileLevelPolicy(Policy):
         need = grid.reduced(float(points[column]), h, reward)
         after = grid.column(h + 1, need, self.targets.extra)
         return float(min(1.0, self.shortfall[h + 1][s_next, after] + self.margin))
+
+    def reward_fault(self, mdp: MDP) -> Fault | None:
+        """Return the fault of the target policy."""
+        return self.targets.reward_fault(mdp)
 
     def arrays(self) -> dict[str, Any]:
         """Return the target policy, the shortfalls and the level."""

@@ -10,7 +10,7 @@ from bqrl.errors import PolicyError
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.policies.pairs import limited_pairs
-from bqrl.policies.protocol import ActionArray, Policy, action_dtype, check_fits
+from bqrl.policies.protocol import THIS_MODEL, ActionArray, Policy, action_dtype, check_fits, check_rewards
 
 
 class MarkovPolicy(Policy):
@@ -71,11 +71,12 @@ class MarkovPolicy(Policy):
         return f"MarkovPolicy(H={self.H}, S={self.S})"
 
 
-def to_markov(policy: Policy, mdp: MDP) -> MarkovPolicy:
+def to_markov(policy: Policy, mdp: MDP, rewards: str = THIS_MODEL) -> MarkovPolicy:
     """Return the same policy without memory; raise PolicyError if an action depends on the memory."""
     if isinstance(policy, MarkovPolicy):
         return policy
     check_fits(policy, mdp)
+    check_rewards(policy, mdp, rewards)
     policy.check_unrolled()
     actions = np.full((mdp.H, mdp.S), -1, np.int64)
     for h, pairs in zip(range(mdp.H), limited_pairs(policy, mdp), strict=False):

@@ -12,6 +12,8 @@ from bqrl.errors import PolicyError
 from bqrl.loops.draws import draw
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, read_only
+from bqrl.mdp.model import MDP
+from bqrl.mdp.paid import Fault
 from bqrl.policies.protocol import Policy
 
 
@@ -88,6 +90,10 @@ class MixturePolicy(Policy):
         raise PolicyError(
             "expected a policy without a random draw at the start, got a mixture; convert its parts instead"
         )
+
+    def reward_fault(self, mdp: MDP) -> Fault | None:
+        """Return the fault of the first part that has one."""
+        return next((fault for part in self.policies if (fault := part.reward_fault(mdp)) is not None), None)
 
     def arrays(self) -> dict[str, Any]:
         """Return the weights and the arrays of every part."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from bqrl.mdp.model import MDP
 from bqrl.policies.protocol import Policy, action_index, is_custom
 
 MAX_LABELS = 1_000_000
+MIN_ANSWERS = 64  # asked at each stage to find out whether a policy draws its answers
 MAX_CUSTOM_MOVES = 5_000_000  # per stage of a custom policy, whose memories Python computes one by one
 RANDOM = "pass action probabilities (H, S, A) if it draws its actions, or simulate a function or a Policy"
 NONE: IntArray = np.empty(0, np.int64)
@@ -63,14 +65,14 @@ def reached_pairs(policy: Policy, mdp: MDP, unit: float | None = None, max_moves
     s, twice = np.flatnonzero(mdp.mu), is_custom(policy)
     memory = policy.start_many(np.zeros(s.size))
     if twice:
-        _check_repeated(mdp, 0, s, memory, policy.start_many(np.zeros(s.size)), "start with one memory")
+        _check_repeated(mdp, 0, s, memory, partial(policy.start_many, np.zeros(s.size)), "start with one memory")
     here = Pairs(state=s, memory=memory, total=np.zeros(s.size), probability=mdp.mu[s])
     for h in range(mdp.H):
         stage, s, memory = mdp.stage(h), here.state, here.memory
         a = policy.act_many(h, s, memory)
         check_played(mdp, h, s, a)
         if twice:
-            _check_repeated(mdp, h, s, a.tolist(), policy.act_many(h, s, memory).tolist(), "repeat its action")
+            _check_repeated(mdp, h, s, a.tolist(), partial(_act, policy, h, s, memory), "repeat its action")
         source, i = stage.outcomes_of(s * mdp.A + a)
         if source.size > max_moves:
             raise SizeError(
@@ -81,7 +83,7 @@ def reached_pairs(policy: Policy, mdp: MDP, unit: float | None = None, max_moves
         step = (_take(memory, source), h, s[source], a[source], reward, after)
         memory = policy.next_many(*step)
         if twice:
-            _check_repeated(mdp, h, s[source], memory, policy.next_many(*step), "repeat its next memory")
+            _check_repeated(mdp, h, s[source], memory, partial(policy.next_many, *step), "repeat its next memory")
         total = here.total[source] + mdp.discount**h * reward
         first, child = _deduplicate(after, memory) if unit is None else _deduplicate_sums(after, total, memory, unit)
         yield here._replace(action=a, source=source, outcome=i, child=child, onward=first.size)
@@ -90,13 +92,25 @@ def reached_pairs(policy: Policy, mdp: MDP, unit: float | None = None, max_moves
     yield here
 
 
-def _check_repeated(mdp: MDP, h: int, s: IntArray, first: Any, second: Any, rule: str) -> None:
-    """Raise PolicyError if the two answers to one question differ: random answers have no exact law."""
-    if first is None or second is None:
-        return
-    for state, x, y in zip(s.tolist(), first, second, strict=True):
-        if not _are_equal(x, y):
-            raise random_answer(mdp, h, state, x, y, rule)
+def times_asked(questions: int) -> int:
+    """Return how often each of several questions is asked: twice, and more often if they are so few that draws may agree."""
+    return max(2, MIN_ANSWERS // max(1, questions))
+
+
+def _check_repeated(mdp: MDP, h: int, s: IntArray, first: Any, again: Callable[[], Any], rule: str) -> None:
+    """Raise PolicyError if two answers to one question differ: random answers have no exact law."""
+    for _ in range(times_asked(s.size) - 1):
+        other = again()
+        if first is None or other is None:
+            return
+        for state, x, y in zip(s.tolist(), first, other, strict=True):
+            if not _are_equal(x, y):
+                raise random_answer(mdp, h, state, x, y, rule)
+
+
+def _act(policy: Policy, h: int, s: IntArray, memory: Any) -> list[Any]:
+    """Return the actions of a policy as a list."""
+    return policy.act_many(h, s, memory).tolist()
 
 
 def _are_equal(x: Any, y: Any) -> bool:

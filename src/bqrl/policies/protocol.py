@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bqrl.checks import bad_type, flag, one_line
+from bqrl.checks import bad_type, choice, flag, one_line
 from bqrl.display import Displayed, frame
 from bqrl.errors import PolicyError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.files import write_arrays
 from bqrl.mdp.model import MDP
+from bqrl.mdp.paid import Fault
 
 if TYPE_CHECKING:
     from bqrl.policies.labels import LabelPolicy
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 
 ActionArray = NDArray[np.signedinteger[Any]]
+PLANNED, THIS_MODEL = "planned", "this model"  # whose rewards a policy that tracks rewards must meet
 
 
 def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
@@ -46,7 +48,10 @@ def action_index(action: Any, h: int | None, s: int | None, label: str = "", rul
     try:
         if isinstance(action, bool):
             raise TypeError
-        return operator.index(action)
+        found = operator.index(action)
+        if abs(found) >= 2**62:
+            raise TypeError
+        return found
     except TypeError:
         where = f"in state {label or s}" + ("" if h is None else f" at stage {h + 1}")
         raise PolicyError(f"the action {where} must be {rule}, got {one_line(action)}", stage=h, state=s) from None
@@ -153,6 +158,10 @@ class Policy(Displayed, ABC):
                 f"expected a memory of this policy, got {memory}; begin with memory = policy.start()", stage=h, state=s
             )
 
+    def reward_fault(self, mdp: MDP) -> Fault | None:
+        """Return a transition of `mdp` with another reward than the policy was planned for; None if it tracks no rewards."""
+        return None
+
     def arrays(self) -> dict[str, Any]:
         """Return the policy as plain arrays; a custom policy has none."""
         return {}
@@ -173,7 +182,13 @@ class Policy(Displayed, ABC):
         return self.table(mdp, reachable=False)
 
     def table(
-        self, mdp: MDP, reachable: bool = True, min_probability: float = 0.0, *, wide: bool = False
+        self,
+        mdp: MDP,
+        reachable: bool = True,
+        min_probability: float = 0.0,
+        *,
+        wide: bool = False,
+        rewards: str = PLANNED,
     ) -> list[dict[str, Any]]:
         """Return the decisions of the policy as rows, with the names of the problem; stages are counted from 1.
 
@@ -190,6 +205,8 @@ class Policy(Displayed, ABC):
         wide
             Return one row per state and one column per stage, None where no decision is listed. PolicyError if an
             action depends on more than state and stage.
+        rewards
+            "this model" lets a policy that tracks rewards follow those of `mdp`; see `evaluate`.
 
         Returns
         -------
@@ -207,23 +224,23 @@ class Policy(Displayed, ABC):
         from bqrl.policies.tables import decision_rows, wide_rows
 
         rows = wide_rows if flag(wide, "wide") else decision_rows
-        return rows(self, mdp, reachable=reachable, min_probability=min_probability)
+        return rows(self, mdp, reachable=reachable, min_probability=min_probability, rewards=rewards)
 
     def to_frame(self, mdp: MDP, **options: Any) -> Any:
         """Return the rows of `table` as a pandas DataFrame."""
         return frame(self.table(mdp, **options))
 
-    def to_markov(self, mdp: MDP) -> MarkovPolicy:
+    def to_markov(self, mdp: MDP, *, rewards: str = PLANNED) -> MarkovPolicy:
         """Return the policy without memory; raise PolicyError if an action depends on more than stage and state in `mdp`."""
         from bqrl.policies.markov import to_markov
 
-        return to_markov(self, mdp)
+        return to_markov(self, mdp, rewards)
 
-    def to_labels(self, mdp: MDP) -> LabelPolicy:
+    def to_labels(self, mdp: MDP, *, rewards: str = PLANNED) -> LabelPolicy:
         """Return the same policy as a label graph over the histories that `mdp` can produce."""
         from bqrl.policies.labels import label_graph
 
-        return label_graph(self, mdp)
+        return label_graph(self, mdp, rewards=rewards)
 
     def check_unrolled(self) -> None:
         """Raise PolicyError if actions do not follow from the history; policies that draw at random override this."""
@@ -236,11 +253,37 @@ def check_fits(policy: Policy, mdp: MDP) -> None:
         raise bad_type("policy", policy, "be a Policy", type(policy).__name__, remedy=remedy)
     if not isinstance(mdp, MDP):
         raise bad_type("mdp", mdp, "be an MDP", type(mdp).__name__, remedy="pass the problem of the policy")
+    check_methods(policy)
     if (policy.H or mdp.H, policy.S or mdp.S) != (mdp.H, mdp.S):
         got = f"H={policy.H} and S={policy.S}"
         raise PolicyError(
             f"the policy must have H={mdp.H} and S={mdp.S} as the problem, got {got}; plan on this problem"
         )
+
+
+def check_methods(policy: Policy) -> None:
+    """Raise PolicyError if a custom subclass of a stored kind overrides its methods: passes follow the stored tables."""
+    if is_custom(policy):
+        kind = next(each for each in type(policy).__mro__ if each.__module__.startswith("bqrl."))
+        changed = [name for name in ("start", "act", "next") if getattr(type(policy), name) is not getattr(kind, name)]
+        if changed and kind is not Policy:
+            got = f"{type(policy).__name__}, which overrides {changed[0]} of {kind.__name__}"
+            raise PolicyError(f"a policy with methods of its own must derive from bqrl.Policy, got {got}")
+
+
+def check_rewards(policy: Policy, mdp: MDP, rewards: Any = PLANNED) -> None:
+    """Raise PolicyError if the policy tracks rewards and a transition of `mdp` has another reward than it was planned for."""
+    if choice(rewards, "rewards", (PLANNED, THIS_MODEL)) == THIS_MODEL:
+        return
+    fault = policy.reward_fault(mdp)
+    if fault is not None:
+        h, s, a, s_next, planned, found = fault
+        where = f"from {mdp.state_label(s)} to {mdp.state_label(s_next)} with {mdp.action_label(a)} at stage {h + 1}"
+        raise PolicyError(
+            f"the policy must meet the rewards that it was planned for, {planned:g} {where}, got {found:g}; evaluate it in a "
+            f"model with these, or pass rewards='{THIS_MODEL}' to let it follow the rewards of this one",
+            stage=h, state=s, action=a,
+        )  # fmt: skip
 
 
 def is_custom(policy: Policy) -> bool:

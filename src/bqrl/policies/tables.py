@@ -31,7 +31,7 @@ from bqrl.policies.forward import play_shares, stage_masses, sums_grid
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.pairs import reached_pairs
-from bqrl.policies.protocol import Policy, check_fits
+from bqrl.policies.protocol import PLANNED, THIS_MODEL, Policy, check_fits, check_rewards
 from bqrl.policies.shares import shares_in
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy
@@ -45,13 +45,20 @@ Row = dict[str, Any]
 
 
 def decision_rows(
-    policy: Policy, mdp: MDP, *, reachable: bool = True, min_probability: float = 0.0, stage: str = "stage"
+    policy: Policy,
+    mdp: MDP,
+    *,
+    reachable: bool = True,
+    min_probability: float = 0.0,
+    stage: str = "stage",
+    rewards: str = PLANNED,
 ) -> list[Row]:
     """Return the decisions of a policy, one row each, with the names of the problem; see `Policy.table` and this module.
 
     `stage` is the name of the column of stages.
     """
     check_fits(policy, mdp)
+    check_rewards(policy, mdp, rewards)
     reachable = flag(reachable, "reachable")
     if stage in COLUMNS:
         raise bad_value("stage", stage, "not be the name of another column", remedy="choose another word")
@@ -72,13 +79,13 @@ def decision_rows(
     return rows
 
 
-def wide_rows(policy: Policy, mdp: MDP, *, reachable: bool = True, min_probability: float = 0.0) -> list[Row]:
+def wide_rows(policy: Policy, mdp: MDP, **options: Any) -> list[Row]:
     """Return the decisions with one row per state and one column per stage; None where there is no decision.
 
     Raise PolicyError if the action depends on the rewards so far or on a random draw.
     """
     actions: dict[str, Row] = {}
-    for row in decision_rows(policy, mdp, reachable=reachable, min_probability=min_probability):
+    for row in decision_rows(policy, mdp, **options):
         h, action = row["stage"], row["action"]
         if actions.setdefault(row["state"], {}).setdefault(str(h), action) != action:
             where = f"state {row['state']} at stage {h}"
@@ -163,7 +170,7 @@ def _need_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
 
 def _label_rows(policy: Policy, mdp: MDP) -> Iterator[Row]:
     """Yield one row per label and outcome, so that the next label can be looked up."""
-    labels = policy.to_labels(mdp)
+    labels = policy.to_labels(mdp, rewards=THIS_MODEL)  # checked before
     for h, pairs in zip(range(mdp.H), reached_pairs(labels, mdp), strict=False):
         stage, start = mdp.stage(h), np.searchsorted(pairs.source, np.arange(pairs.state.size + 1))
         state = pairs.state.tolist()

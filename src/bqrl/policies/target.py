@@ -12,6 +12,8 @@ import numpy as np
 from bqrl.loops.layout import Tables
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid
+from bqrl.mdp.model import MDP
+from bqrl.mdp.paid import Fault
 from bqrl.policies.protocol import ActionArray, Policy
 
 
@@ -98,6 +100,10 @@ class TargetPolicy(Policy):
     def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:
         """Return the needs after one more stage."""
         return self.grid.reduced(memory, h, reward)
+
+    def reward_fault(self, mdp: MDP) -> Fault | None:
+        """Return a transition of `mdp` with another reward than in the model of the plan."""
+        return None if self.grid.paid is None else self.grid.paid.fault(mdp)
 
     def arrays(self) -> dict[str, Any]:
         """Return the action tables, the columns of the grid and the rewards that they were planned for."""

@@ -9,8 +9,9 @@ from operator import itemgetter
 from typing import Any
 
 from bqrl.display import format_number, percent
+from bqrl.laws.objectives import quantile_objective
 from bqrl.logs.estimate import Estimate
-from bqrl.planners.plan import Plan, objective_name
+from bqrl.planners.plan import Plan
 from bqrl.results import charts
 from bqrl.results.charts import altair, chart_of, colour_channel, join_charts, tooltips, with_charts, with_title
 from bqrl.results.plans import policy_files
@@ -114,13 +115,13 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
 
 def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, ResultTable]:
     """The tables of the folder by name."""
-    quantile, stage = {"value": words.titled(promise.objective)}, {"stage": words.stage}
+    quantile, stage = {"value": words.titled(promise.objective.label)}, {"stage": words.stage}
     ends = {"lower": words.titled("lower"), "upper": words.titled("upper")}
     target = words.amount(format_number(content["limits"][0]["target"])) if content["limits"] else ""
     below = f"adds most to the probability of a return below {target}"
     adding = f"{below}, the lowest that is not promised"
     if promise.beta:  # costs refer to a target, which a buffered quantile does not have
-        of = objective_name(promise.tau, 0.0)
+        of = quantile_objective(promise.tau).label
         adding = f"{below}, the lowest that is not promised for the {of}, a bound on the {promise.objective}"
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
     costs, radii = stage | {"cost": "added probability"}, stage | {"radius": "l1 radius"}

@@ -14,9 +14,9 @@ from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
-from bqrl.planners.plan import Plan, objective_value
+from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.policies.protocol import Policy
+from bqrl.policies.protocol import THIS_MODEL, Policy
 from bqrl.policies.tables import decision_rows, wide_rows
 from bqrl.results.charts import with_charts
 from bqrl.results.plan_charts import plan_charts, policy_chart
@@ -112,9 +112,12 @@ def plan_result(solved: Solved) -> Result:
             with suppress(
                 PolicyError, SizeError
             ):  # the action depends on more than the state, or the table is too large
-                overview, caption = wide_rows(plan.policy, mdp), f"The action by state and {words.stage}."
+                overview, caption = (
+                    wide_rows(plan.policy, mdp, rewards=THIS_MODEL),
+                    f"The action by state and {words.stage}.",
+                )
                 tables[f"overview_{level}"] = ResultTable(overview, caption=caption)
-        left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective}: ", tables, files)
+        left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective.label}: ", tables, files)
     sentences, choices = _sentences(solved)
 
     def charts() -> dict[str, Any]:
@@ -160,7 +163,7 @@ def policy_files(
     titles |= {"next_state": "next state", "next_label": "next label"}
     said = f"{caption}the decision to follow in each situation that can occur; the column {words.stage} counts from 1"
     try:
-        rows = decision_rows(policy, mdp, stage=words.stage)
+        rows = decision_rows(policy, mdp, stage=words.stage, rewards=THIS_MODEL)
     except (SizeError, PolicyError) as fault:
         return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
     if rows and "earned_from" in rows[0]:
@@ -178,8 +181,13 @@ def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, La
         "risk_neutral": None,
     }
     if neutral is not None:
-        low, high = (objective_value(law, plan.tau, plan.beta) for law in neutral[1:])
+        low, high = (plan.objective(law) for law in neutral[1:])
         level["risk_neutral"] = {"value": low, "upper": high, "mean": neutral[1].exact_mean}
+    if not plan.by_level:
+        best = ", the best that any policy can reach" if plan.gap == 0.0 else ""
+        value = format_number(plan.value, direction=-1)
+        amount = value if plan.objective.probability else words.amount(value)
+        return level | {"meaning": sentence(f"{plan.objective.promise(amount)}{best}")}
     return level | {"meaning": meaning(level, words, plan.law)}
 
 

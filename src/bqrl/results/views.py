@@ -47,6 +47,8 @@ LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)  # of the table of a guarantee 
 
 def plan_view(plan: Plan) -> Any:
     """Charts of a plan: the law of its return, and the guarantee curve beside it if the planner made one."""
+    if not plan.by_level:
+        return law_chart({0.0: plan.law}, {})
     return charts.join_charts("hconcat", *plan_charts([plan], plan.details.get("curve"), words=Words.of(plan)).values())
 
 
@@ -195,7 +197,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     }),
     Policy: (policy_view, lambda policy: {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"}),
     Plan: (plan_view, lambda plan: {
-        "objective": plan.objective, "value": plan.value, "upper bound": plan.upper, "proven": plan.certain,
+        "objective": plan.objective.label, "value": plan.value, "upper bound": plan.upper, "proven": plan.certain,
         "mean": plan.mean, "policy": plan.policy.kind,
         "meaning": " ".join([level_facts(plan, Words.of(plan))["meaning"], *map(sentence, plan.notes)]),
     }),

@@ -20,12 +20,12 @@ import numpy as np
 from bqrl.checks import whole
 from bqrl.errors import SizeError
 from bqrl.laws.law import Law
+from bqrl.laws.objectives import LEVEL_SLACK
 from bqrl.loops.tolerance import MASS_TOL
 from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.achievable import Frontier
 from bqrl.planners.frontier import MAX_LAWS, frontier
-from bqrl.planners.plan import LEVEL_SLACK
 from bqrl.planners.solve import solve
 from bqrl.theory.inputs import as_buffers, as_level, columns_of, exact_curve, exact_law
 

@@ -75,3 +75,18 @@ def test_other_probabilities_and_other_outcomes_are_not_other_rewards():
     )
     evaluate(fitted, policy)
     evaluate(money, bqrl.solve(fitted, 0.3).policy)
+
+
+def test_tables_and_conversions_need_the_rewards_of_the_plan_as_laws_do():
+    """Labels made with the wrong model play another policy, which `evaluate` cannot know afterwards."""
+    money, quality = benefit_and_quality()
+    policy = bqrl.solve(money, 0.3).policy
+    for call in ("to_labels", "to_markov", "table"):
+        with pytest.raises(PolicyError, match="the policy must meet the rewards that it was planned for"):
+            getattr(policy, call)(quality)
+    for wide in (False, True):
+        with pytest.raises(PolicyError, match="the policy must meet the rewards that it was planned for"):
+            policy.table(quality, reachable=False, wide=wide)
+    followed = policy.to_labels(quality, rewards="this model")
+    assert evaluate(quality, followed).equals(evaluate(quality, policy, rewards="this model"))
+    assert policy.table(quality, rewards="this model") != policy.table(money)

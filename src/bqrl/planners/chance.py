@@ -1,0 +1,85 @@
+"""The best probability of reaching a target: one column of the sweep over needs.
+
+max over policies of P(G >= x)  =  1 - W_0(start, x),    W_h(s, n) as in target.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bqrl.checks import number
+from bqrl.display import format_number
+from bqrl.laws.law import Law
+from bqrl.laws.objectives import Objective
+from bqrl.mdp.model import MDP
+from bqrl.planners.evaluate import law_bracket
+from bqrl.planners.plan import Plan
+from bqrl.planners.target import MAX_BYTES, curve_over, why_rounded
+
+
+@dataclass(frozen=True, slots=True)
+class Chance(Objective):
+    """The probability that the return reaches a target.
+
+    Parameters
+    ----------
+    target : float
+        The return to be reached, in the unit of the rewards.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> plan = bqrl.solve(bqrl.envs.make("SafeOrRisky"), bqrl.Chance(12.0))
+    >>> round(plan.value, 4), plan.exact
+    (0.9449, True)
+    """
+
+    target: float
+    probability: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", number(self.target, "target"))
+
+    def __call__(self, law: Law) -> float:
+        """Return P(G >= target)."""
+        return 1.0 - law.shortfall(self.target)
+
+    @property
+    def label(self) -> str:
+        """The name in tables and titles."""
+        return f"chance of {format_number(self.target)}"
+
+    def promise(self, amount: str) -> str:
+        """Return the part of a sentence that states a probability."""
+        return f"you get at least {format_number(self.target)} with probability {amount}"
+
+
+def plan_chance(
+    mdp: MDP, objective: Chance, *, points: int | None = None, max_bytes: float = MAX_BYTES,
+    tick: Callable[[int], None] | None = None,
+) -> Plan:  # fmt: skip
+    """Return the policy with the best probability of reaching the target; without an exact grid, a bracket."""
+    curve = curve_over(mdp, points=points, max_bytes=max_bytes, tick=tick)
+    columns, target = curve.sweep.grid, objective.target
+    policy = curve.policy_for(target)
+    law, law_upper = law_bracket(mdp, policy)
+    short = float(curve.sweep.root[int(columns.column(0, target))])  # proven for this policy: returns are rounded down
+    value = max(objective(law), 1.0 - short)
+    if curve.exact:
+        return Plan(
+            objective=objective, planner="target", policy=policy, law=law, value=objective(law), upper=objective(law),
+            nominal=objective(law), certain=True, exact=True, details={"curve": curve},
+        )  # fmt: skip
+    assert curve.optimistic is not None
+    high, shortfall = curve.optimistic
+    place = int(np.searchsorted(high, target - 1e-12 * max(1.0, abs(target))))
+    least = float(shortfall[place]) if place < high.size else 1.0
+    return Plan(
+        objective=objective, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
+        upper=max(value, 1.0 - least * (1.0 - curve.error)), nominal=value, certain=True, exact=False,
+        notes=(f"{why_rounded(curve.by_choice)}: {curve.points.size} points",), details={"curve": curve},
+    )  # fmt: skip
