@@ -33,7 +33,7 @@ _NAMES = {  # public names by module
     "logs.fit": "fit",
     "mdp.model": "MDP",
     "mdp.step": "from_step",
-    "mdp.toy_text": "from_gymnasium",
+    "mdp.from_gymnasium": "from_gymnasium",
     "policies.labels": "LabelPolicy",
     "policies.levels": "QuantileLevelPolicy",
     "policies.markov": "MarkovPolicy",

@@ -21,7 +21,7 @@ from bqrl.logs.estimate import Estimate as Estimate
 from bqrl.logs.fit import fit as fit
 from bqrl.mdp.model import MDP as MDP
 from bqrl.mdp.step import from_step as from_step
-from bqrl.mdp.toy_text import from_gymnasium as from_gymnasium
+from bqrl.mdp.from_gymnasium import from_gymnasium as from_gymnasium
 from bqrl.planners.chance import Chance as Chance
 from bqrl.planners.entropic import Entropic as Entropic
 from bqrl.planners.mean_cvar import MeanCVaR as MeanCVaR

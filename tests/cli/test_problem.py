@@ -9,7 +9,7 @@ from helpers import TINY_CSV, Corridor, assert_refused, one_line
 
 import bqrl
 from bqrl.cli.problem import ProblemOptions, read_problem
-from bqrl.mdp.gymnasium import MDPEnv
+from bqrl.mdp.as_env import MDPEnv
 
 gym.register("bqrl-test/Endless-v0", Corridor)
 

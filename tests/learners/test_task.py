@@ -7,7 +7,7 @@ from bqrl.envs import asset_selling
 from bqrl.errors import ArgumentError, ArgumentTypeError, EpisodeError, SizeError
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.learners.task import open_structure, pose
-from bqrl.mdp.toy_text import from_gymnasium
+from bqrl.mdp.from_gymnasium import from_gymnasium
 
 MODEL_FREE = ("q-learning", "sarsa", "ppo", "trpo")
 

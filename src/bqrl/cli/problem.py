@@ -17,12 +17,12 @@ from bqrl.cli.output import Command
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
+from bqrl.mdp.as_env import MDPEnv
 from bqrl.mdp.files import ending
 from bqrl.mdp.files.csv import USUAL_HORIZON, parse_start
-from bqrl.mdp.gymnasium import MDPEnv
+from bqrl.mdp.from_gymnasium import changing_wrapper, from_gymnasium, time_limit
 from bqrl.mdp.load import load_model, states_horizon
 from bqrl.mdp.model import MDP
-from bqrl.mdp.toy_text import changing_wrapper, from_gymnasium, time_limit
 from bqrl.mdp.validation import check_horizon
 from bqrl.policies.tables import COLUMNS
 from bqrl.results.words import Words

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from bqrl.checks import bad_type, bad_value, nearest, unknown_argument
-from bqrl.mdp.gymnasium import MDPEnv
+from bqrl.mdp.as_env import MDPEnv
 from bqrl.mdp.model import MDP
 
 MODULES = {

@@ -27,10 +27,10 @@ from bqrl.errors import ArgumentError, SizeError
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model, with_events
 from bqrl.mdp.arrays import IntArray
-from bqrl.mdp.gymnasium import MDPEnv
+from bqrl.mdp.as_env import MDPEnv
+from bqrl.mdp.from_gymnasium import changing_wrapper, chosen_horizon, from_gymnasium, has_table, time_limit
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Structure
-from bqrl.mdp.toy_text import changing_wrapper, chosen_horizon, from_gymnasium, has_table, time_limit
 
 MOST = 100_000_000  # largest number of possible transitions of an environment without a table
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bqrl.checks import bad_type, bad_value, is_one_line, nearest, one_line
 from bqrl.display import Tabular
 from bqrl.errors import ModelError, SizeError
-from bqrl.mdp import files, gymnasium  # they import this module, too, to write and play models
+from bqrl.mdp import as_env, files  # they import this module, too, to write and play models
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.build import build_table
 from bqrl.mdp.columns import check_flat, is_frame
@@ -419,9 +419,9 @@ class MDP(Tabular):
         """Write the model to .csv, .csv.gz, .npz or .json; see `bqrl.save`."""
         files.save_model(self, path, plain=plain)
 
-    def as_env(self, **options: Any) -> gymnasium.MDPEnv:
+    def as_env(self, **options: Any) -> as_env.MDPEnv:
         """Return a Gymnasium environment that plays this problem."""
-        return gymnasium.MDPEnv(self, **options)
+        return as_env.MDPEnv(self, **options)
 
 
 def check_mdp(given: Any, name: str = "mdp") -> MDP:

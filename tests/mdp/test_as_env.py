@@ -10,7 +10,7 @@ from mdp_strategies import models
 
 import bqrl
 from bqrl import MDP
-from bqrl.mdp.gymnasium import MDPEnv
+from bqrl.mdp.as_env import MDPEnv
 
 MASKED = MDP([(0, 0, 1, 0.5, 1.0), (0, 0, 0, 0.5, 2.0), (1, 2, 0, 1.0, -3.0)], horizon=4)
 

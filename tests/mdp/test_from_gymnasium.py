@@ -7,7 +7,7 @@ from mdp_strategies import assert_same
 
 from bqrl import from_gymnasium
 from bqrl.errors import ModelError, SizeError
-from bqrl.mdp.toy_text import has_table
+from bqrl.mdp.from_gymnasium import has_table
 
 
 @pytest.mark.parametrize(

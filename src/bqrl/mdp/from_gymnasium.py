@@ -12,8 +12,8 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RecordEpisodeS
 
 from bqrl.checks import bad_value, one_line
 from bqrl.errors import ModelError
+from bqrl.mdp.as_env import MDPEnv
 from bqrl.mdp.columns import code_labels
-from bqrl.mdp.gymnasium import MDPEnv
 from bqrl.mdp.model import MDP
 from bqrl.mdp.table import check_gaps
 from bqrl.mdp.validation import check_horizon

@@ -64,7 +64,7 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
         common = firsts.all(axis=0) if firsts.all(axis=0).any() else firsts.any(axis=0)
         self.action_space = self._actions = AvailableActions(np.array(common, dtype=np.int8))
         # Gymnasium's checker rebuilds an environment from its spec; gym.make replaces this one.
-        self.spec = EnvSpec("bqrl/MDP-v0", entry_point="bqrl.mdp.gymnasium:MDPEnv", kwargs={"mdp": mdp})
+        self.spec = EnvSpec("bqrl/MDP-v0", entry_point="bqrl.mdp.as_env:MDPEnv", kwargs={"mdp": mdp})
         self._state, self._stage, self._played = -1, mdp.H, "not started"
 
     def reset(
