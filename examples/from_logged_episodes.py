@@ -57,7 +57,7 @@ def main(episodes: int, tau: float) -> None:
     print(f"{'the best policy':<26}{'':>8}{bqrl.guarantee_curve(truth)(tau):>12g}\n")
 
     estimate = estimates["possible outcomes known"]
-    print(estimate.solve(tau).notes[0], "\n")
+    print(estimate.solve(tau).remarks[0], "\n")
     print("What limits the promise:")
     for row in estimate.limits(tau, top=3):
         print(f"  {row['action']} in state {row['state']}: {row['visits']} visits, costs {row['cost']:.3g}")

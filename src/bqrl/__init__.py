@@ -1,7 +1,7 @@
 """Planning and learning for quantiles of the total return.
 
     models      MDP, load, from_step, from_gymnasium, envs.make
-    plans       solve, guarantee_curve, evaluate, simulate
+    plans       solve, guarantee_curve, evaluate, simulate, rule_table
     learning    learn, compare, Learner
     logs        fit
     files       load, save
@@ -34,11 +34,13 @@ _NAMES = {  # public names by module
     "mdp.model": "MDP",
     "mdp.step": "from_step",
     "mdp.from_gymnasium": "from_gymnasium",
+    "policies.earned": "EarnedPolicy",
     "policies.labels": "LabelPolicy",
     "policies.levels": "QuantileLevelPolicy",
     "policies.markov": "MarkovPolicy",
     "policies.mixture": "MixturePolicy",
     "policies.protocol": "Policy",
+    "policies.rule_table": "RuleTable rule_table",
     "policies.stochastic": "StochasticPolicy",
     "policies.target": "TargetPolicy",
     "planners.chance": "Chance",
@@ -50,6 +52,7 @@ _NAMES = {  # public names by module
     "planners.plan": "Plan",
     "planners.solve": "solve",
     "planners.target": "GuaranteeCurve guarantee_curve",
+    "results.report": "report",
     "study.compare": "compare",
     "study.scores": "Experiment",
 }

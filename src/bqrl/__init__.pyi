@@ -35,13 +35,16 @@ from bqrl.planners.evaluate import evaluate as evaluate, simulate as simulate
 from bqrl.planners.plan import Plan as Plan
 from bqrl.planners.solve import solve as solve
 from bqrl.planners.target import GuaranteeCurve as GuaranteeCurve, guarantee_curve as guarantee_curve
+from bqrl.policies.earned import EarnedPolicy as EarnedPolicy
 from bqrl.policies.labels import LabelPolicy as LabelPolicy
 from bqrl.policies.levels import QuantileLevelPolicy as QuantileLevelPolicy
 from bqrl.policies.markov import MarkovPolicy as MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy as MixturePolicy
 from bqrl.policies.protocol import Policy as Policy
+from bqrl.policies.rule_table import RuleTable as RuleTable, rule_table as rule_table
 from bqrl.policies.stochastic import StochasticPolicy as StochasticPolicy
 from bqrl.policies.target import TargetPolicy as TargetPolicy
+from bqrl.results.report import report as report
 from bqrl.study.compare import compare as compare
 from bqrl.study.scores import Experiment as Experiment
 

@@ -6,9 +6,11 @@ that models and plans do not depend on it.
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context
 from fractions import Fraction
 from types import ModuleType
@@ -19,6 +21,10 @@ ENGLISH = frozenset(  # nouns that messages count, and common names of a stage
     " month move night patient period point pull quarter round row run season second seed session shift state stage step stroke"
     " treatment trial turn visit week worker year".split()
 )
+
+# The beginning of a text that a spreadsheet would run as a formula, after any number of apostrophes.
+FORMULA = re.compile(r"'*[=+@\t\r-]")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def views() -> ModuleType:
@@ -95,6 +101,38 @@ def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
     except ImportError:
         raise ImportError("to_frame needs pandas; install it with: pip install pandas, or use rows()") from None
     return pandas.DataFrame(list(rows))
+
+
+def sheet_csv(sheet: Iterable[Sequence[Any]], decimal: str = ".") -> bytes:
+    r"""A table for people as CSV in UTF-8. A text that a spreadsheet would run as a formula gets an apostrophe.
+
+    With a decimal comma, fields are separated by semicolons, as spreadsheets in such countries expect.
+
+    >>> sheet_csv([["state", "value"], ["=1+1", -2.5], ["-3", None]])
+    b"state,value\n'=1+1,-2.5\n-3,\n"
+    >>> sheet_csv([["a, b", 2.5]], decimal=",")
+    b'a, b;2,5\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n", delimiter=";" if decimal == "," else ",")
+    writer.writerows([_in_decimals(guard(cell), decimal) for cell in row] for row in sheet)
+    return text.getvalue().encode()
+
+
+def guard(cell: Any) -> Any:
+    """The cell, with an apostrophe before it if it is a formula; numbers are not formulas."""
+    formula = isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell)
+    return f"'{cell}" if formula else cell
+
+
+def unguard(cell: str) -> str:
+    """The text of a cell that `sheet_csv` wrote, without the apostrophe that it added."""
+    return cell[1:] if cell[:1] == "'" and FORMULA.match(cell) else cell
+
+
+def _in_decimals(cell: Any, decimal: str) -> Any:
+    """A number that is not whole as text with this decimal sign; other cells unchanged."""
+    return repr(cell).replace(".", decimal) if isinstance(cell, float) and decimal != "." else cell
 
 
 class Displayed:

@@ -59,4 +59,4 @@ def test_a_loaded_estimate_speaks_of_the_same_unit(tmp_path):
     model = bqrl.MDP([(0, 0, 0, 1.0, 2.0)], horizon=1, units="EUR")
     estimate = fit({"episode": [0, 1], "state": [0, 0], "action": [0, 0], "reward": [2.0, 2.0]}, model=model)
     bqrl.save(estimate, tmp_path / "estimate.npz")
-    assert "at least 2 EUR" in bqrl.load(tmp_path / "estimate.npz").solve(0.1).notes[0]
+    assert "at least 2 EUR" in bqrl.load(tmp_path / "estimate.npz").solve(0.1).remarks[0]

@@ -12,6 +12,7 @@ from logged_problems import coin, simulated, study
 import bqrl
 from bqrl.laws.law import Law
 from bqrl.logs.fit import fit
+from bqrl.results.words import Words, remarks
 
 
 def selling_log(episodes, seed, mdp):
@@ -84,11 +85,11 @@ def test_the_sentence_names_what_it_rests_on():
         "state 's'",
         "0 and 1",
     )
-    assert [fact for fact in facts if fact not in plan.notes[0]] == []
-    assert "in 17 of 20 episodes" in fit(coin(5000, 5000), reward_range=(0, 1)).solve(0.15).notes[0]
+    assert [fact for fact in facts if fact not in plan.remarks[0]] == []
+    assert "in 17 of 20 episodes" in fit(coin(5000, 5000), reward_range=(0, 1)).solve(0.15).remarks[0]
     nothing = fit(coin(5, 5) | {"reward": [1.0] * 5}, reward_by="state-action", horizon=2).solve(0.1)
     assert nothing.value == -np.inf
-    assert nothing.notes[0].startswith(
+    assert nothing.remarks[0].startswith(
         "No promise is possible at level 0.1 with these 5 episodes; declare reward_range"
     )
 
@@ -98,10 +99,11 @@ def test_the_sentence_calls_a_stage_what_the_caller_does():
         "state": ["stage" if s == "start" else s for s in late_log(tried=("go",))["state"]]
     }
     staged, pooled = (fit(log, reward_range=(1, 2), stationary=stationary) for stationary in (False, True))
-    said = staged.sentence(0.1, 0.0, 2.0, stage="year")
+    yearly = Words(title="", stage="year")
+    said = remarks(staged.solve(0.1), yearly)[0]
     assert "depend only on the year, state and action; every episode starts in state 'stage'" in said
-    assert "their law is the same in every year" in pooled.sentence(0.1, 0.0, 2.0, stage="year")
-    assert "their law is the same in every stage" in pooled.sentence(0.1, 0.0, 2.0)
+    assert "their law is the same in every year" in remarks(pooled.solve(0.1), yearly)[0]
+    assert "their law is the same in every stage" in pooled.solve(0.1).remarks[0]
 
 
 def test_buffered_promises_hold_and_need_a_lowest_reward():
@@ -110,7 +112,7 @@ def test_buffered_promises_hold_and_need_a_lowest_reward():
     plan = estimate.solve(0.3, 0.3)
     truth = bqrl.evaluate(study.embedded(mdp, estimate), plan.policy).cvar(0.3)
     assert 0.0 < plan.value <= truth
-    assert "the CVaR at 0.3 of the return is at least" in plan.notes[0]
+    assert "the CVaR at 0.3 of the return is at least" in plan.remarks[0]
     with pytest.raises(ValueError, match="reward_range must be given to fit"):
         fit(coin(9, 9), reward_by="state-action", horizon=2).solve(0.5, 0.1)
 
@@ -187,7 +189,7 @@ def test_the_reason_says_that_the_first_state_is_unknown():
 def test_no_promise_names_the_remedy_that_helps():
     """It once said to declare reward_range also where only the law of the first state was the cause."""
     log = coin(20, 20, state=["s", "t"] * 10)
-    sentence = fit(log, reward_by="state-action").solve(0.1).notes[0]
+    sentence = fit(log, reward_by="state-action").solve(0.1).remarks[0]
     assert "declare start" in sentence
     assert "reward_range" not in sentence
     assert fit(log, reward_by="state-action", start={"s": 0.5, "t": 0.5}).solve(0.1).value == 1.0
@@ -296,14 +298,14 @@ def test_a_promise_that_uses_no_data_says_so():
     few, many = sale(20, 19), sale(2000, 1900)
     said = "This promise uses no data: it is what the declared support and rewards alone guarantee."
     assert few.solve(0.3).value == few.without_data(0.3) == 1.0
-    assert few.solve(0.3).notes[0].endswith(said)
+    assert few.solve(0.3).remarks[0].endswith(said)
     assert few.reason(0.3).startswith("action 'wait' in state 's' was tried 20 times")
     assert many.solve(0.3).value == 3.0 > many.without_data(0.3)
-    assert "no data" not in many.solve(0.3).notes[0]
+    assert "no data" not in many.solve(0.3).remarks[0]
     assert many.reason(0.3) is None
     for beta in (0.1, 0.3):
         assert few.without_data(0.3, beta) == pytest.approx(1.0)
-        assert few.solve(0.3, beta).notes[0].endswith(said)
+        assert few.solve(0.3, beta).remarks[0].endswith(said)
 
 
 def test_a_promise_may_use_the_first_states_alone():
@@ -316,7 +318,7 @@ def test_a_promise_may_use_the_first_states_alone():
     }
     estimate = fit(log, reward_by="state-action", support=[("a", "x", "(end)"), ("b", "x", "(end)")])
     assert estimate.solve(0.5).value == 2.0
-    assert "This promise uses no data but the first states: it is what" in estimate.solve(0.5).notes[0]
+    assert "This promise uses no data but the first states: it is what" in estimate.solve(0.5).remarks[0]
 
 
 def test_a_problem_that_is_known_exactly_has_a_useful_promise():
@@ -324,7 +326,7 @@ def test_a_problem_that_is_known_exactly_has_a_useful_promise():
     estimate = fit(coin(20, 10), reward_range=(0, 1), known=known)
     assert estimate.solve(0.6).value == estimate.without_data(0.6) == 1.0
     assert estimate.reason(0.6) is None
-    assert "This promise uses no data" in estimate.solve(0.6).notes[0]
+    assert "This promise uses no data" in estimate.solve(0.6).remarks[0]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -366,7 +368,7 @@ def test_a_state_that_is_never_left_is_named_as_the_cause():
     cause = f"no successor is recorded for state 'dead' ({deaths} steps), so the worst is assumed to follow; give next_state"
     assert open_end.solve(0.3).value == -np.inf
     assert open_end.reason(0.3).startswith(cause)
-    assert open_end.solve(0.3).notes[1].startswith(cause)
+    assert open_end.solve(0.3).remarks[1].startswith(cause)
     assert open_end.uncounted.sum() == open_end.steps - open_end.counted
     stays, ends = ([word if s == "dead" else "" for s in log["state"]] for word in ("dead", "terminal"))
     for remedy in (
@@ -374,7 +376,7 @@ def test_a_state_that_is_never_left_is_named_as_the_cause():
         fit(log | {"end": ends}, **options),
     ):
         assert remedy.solve(0.3).value >= 1.0
-        assert not any("successor" in note for note in remedy.solve(0.3).notes)
+        assert not any("successor" in note for note in remedy.solve(0.3).remarks)
 
 
 def broken_promises(seeds, share=1.0):
@@ -407,7 +409,7 @@ def test_promises_hold_with_the_smallest_balls_that_contain_the_truth():
 
 def test_a_confidence_below_one_is_not_called_certain():
     estimate = fit(coin(200, 200), 0.9999999, reward_range=(0, 1))
-    assert estimate.solve(0.7).notes[0].startswith("With 99.99999 % confidence, in 3 of 10 episodes")
+    assert estimate.solve(0.7).remarks[0].startswith("With 99.99999 % confidence, in 3 of 10 episodes")
     assert "confidence=0.9999999" in repr(estimate)
     for confidence, tau, words in (
         (0.29, 0.5, "With 29 % confidence, in half of all episodes you get"),
@@ -415,9 +417,9 @@ def test_a_confidence_below_one_is_not_called_certain():
         (1.0 - 1e-13, 0.5, "With 99.99999999999 % confidence, in half"),
     ):
         estimate = fit(coin(200, 200), confidence, reward_range=(0, 1))
-        assert estimate.solve(tau).notes[0].startswith(words)
+        assert estimate.solve(tau).remarks[0].startswith(words)
     known = fit(coin(200, 200), known=[("s", "a", "(end)", 1.0, 1.0)], reward_range=(0, 1))
-    assert ", in all but 1e-11 % of episodes you get at least 1," in known.solve(1e-13).notes[0]
+    assert ", in all but 1e-11 % of episodes you get at least 1," in known.solve(1e-13).remarks[0]
 
 
 def test_the_reason_names_rewards_that_never_repeat():

@@ -113,7 +113,7 @@ def test_a_gap_that_only_a_coin_could_close_is_not_chased():
     plan = solve(bqrl.MDP(contracts, horizon=1, discount=0.9), 0.5, beta=0.25, gap=0.5)
     assert plan.value == pytest.approx(4.0)
     assert plan.upper == pytest.approx(4.75, abs=0.01)
-    assert "between deterministic and randomized" in plan.notes[-1]
+    assert "between deterministic and randomized" in plan.remarks[-1]
 
 
 def test_the_note_of_a_bracket_names_the_lattice_where_an_exact_set_of_returns_fits():
@@ -122,8 +122,8 @@ def test_the_note_of_a_bracket_names_the_lattice_where_an_exact_set_of_returns_f
     plan = solve(mdp, 0.1, beta=0.05)
     assert not plan.exact
     assert plan.law_upper is None  # the law of the policy is exact, the optimum is bracketed
-    assert "requires returns on a lattice" in plan.notes[0]
-    assert "no exact grid" not in plan.notes[0]
+    assert "requires returns on a lattice" in plan.remarks[0]
+    assert "no exact grid" not in plan.remarks[0]
 
 
 def test_brackets_without_a_lattice():

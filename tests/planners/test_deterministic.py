@@ -16,9 +16,9 @@ def test_what_is_not_proven_within_the_budget_says_what_is_left_open():
     gap = 1.01 * (fault.value.needed - fault.value.limit)
     plan = solve(mdp, 0.5, beta=0.25, randomized=False, max_nodes=1, gap=gap)
     assert (plan.value, plan.gap) == pytest.approx((4.72, 0.03))
-    assert "comes within 0.03 of the randomized bound" in plan.notes[0]
+    assert "comes within 0.03 of the randomized bound" in plan.remarks[0]
     alone = solve(choice_after_chance(1), 0.5, beta=0.25, randomized=False, gap=0.76)
-    assert "comes within 0.75 of" in alone.notes[0]
+    assert "comes within 0.75 of" in alone.remarks[0]
 
 
 @pytest.mark.parametrize("tau", [0.2, 0.225, 0.3, 0.45])

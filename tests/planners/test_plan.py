@@ -236,10 +236,10 @@ def test_a_problem_is_an_mdp():
 
 def test_notes_round_what_is_left_open_up():
     plan = solve(MODEL, 0.1, secondary="mean")
-    left = float(plan.notes[0].partition("at most ")[2].split()[0])
+    left = float(plan.remarks[0].partition("at most ")[2].split()[0])
     assert plan.details["mean_gap"] <= left <= 1.01 * plan.details["mean_gap"]
-    found = float(plan.notes[0].partition("mean ")[2].split(",")[0])
+    found = float(plan.remarks[0].partition("mean ")[2].split(",")[0])
     assert plan.mean - 1e-5 < found <= plan.mean
-    within = float(BRACKETED_PLAN.notes[0].rpartition("within ")[2])
+    within = float(BRACKETED_PLAN.remarks[0].rpartition("within ")[2])
     error = BRACKETED_PLAN.details["curve"].sweep.grid.error
     assert error <= within <= 1.01 * error

@@ -39,13 +39,15 @@ def test_the_note_says_among_which_policies_the_mean_is_best():
     sure, lottery = (0, 0, 0, 1.0, 10.0), [(0, 1, 0, 0.5, 0.0), (0, 1, 0, 0.5, 100.0)]
     plan = solve(bqrl.MDP([sure, *lottery], horizon=1), 0.4, secondary="mean")
     said = "mean 10, at most 32.1 below the best mean among policies with this guarantee; the best mean of all policies is 50"
-    assert (plan.notes[-1], plan.details["best_mean"]) == (said, 50.0)
+    assert (plan.remarks[-1], plan.details["best_mean"]) == (said, 50.0)
     plan = solve(bqrl.MDP([sure, (0, 1, 0, 1.0, 5.0)], horizon=1), 0.4, secondary="mean")
-    assert plan.notes[-1] == "mean 10, the best among policies with this guarantee; the best mean of all policies is 10"
+    assert (
+        plan.remarks[-1] == "mean 10, the best among policies with this guarantee; the best mean of all policies is 10"
+    )
     pump = Path(__file__).parents[2] / "examples" / "pump.csv"
     plan = solve(bqrl.load(pump, horizon=12, start="1"), 0.1, secondary="mean")
     said = "mean 103.771, at most 0.081 below the best mean among policies with this guarantee; the best mean of all policies is "
-    assert plan.notes[-1].startswith(said)
+    assert plan.remarks[-1].startswith(said)
 
 
 def test_a_margin_that_is_met_exactly_leaves_a_policy():

@@ -185,7 +185,7 @@ def test_a_tie_leaves_the_next_return_open(options):
     plan = solve(NEARLY, 0.5, **options)
     assert not plan.certain
     assert plan.upper == pytest.approx(1.0, abs=0.02)
-    assert any("equals the level" in note for note in plan.notes)
+    assert any("equals the level" in note for note in plan.remarks)
 
 
 @pytest.mark.parametrize(

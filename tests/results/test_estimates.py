@@ -161,7 +161,7 @@ def test_a_promise_on_a_rounded_grid_says_so(beta):
     plan = estimate.solve(0.3, beta)
     assert not plan.exact
     result = fit_result(estimate, plan, Words(title="x"), {}, draw=False)
-    said = [str(line) for line in result.sentences if str(line).startswith("Promise: returns are rounded down to ")]
+    said = [line.text for line in result.lines if line.text.startswith("Returns are rounded down to ")]
     assert len(said) == 1
     assert re.search(r"to \d+ points, by at most [-e.\d]+\.$", said[0])
 

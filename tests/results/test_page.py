@@ -422,3 +422,17 @@ def test_a_printed_table_is_whole_and_light(browser, tmp_path):
             assert ((back, ink) == ("rgb(255, 255, 255)", "rgb(29, 35, 48)")) == (media == "print")
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
+def test_technical_remarks_fold_away_below_the_headline():
+    lines = ["The finding.", Sentence("A grid.", aside=True), Sentence("Another.", when={"tau": 0.5}, aside=True)]
+    control = Control(name="tau", title="Level", values=[0.1, 0.5], labels=["a", "b"])
+    html = page(Result(kind="plan", title="t", sentences=lines, choices=[control]))
+    assert 'aria-live="polite"><p>The finding.</p></div>' in html
+    assert (
+        '<details id="asides"><summary>How this was computed</summary><div class="quiet"><p>A grid.</p></div>' in html
+    )
+    assert '<details id="asides" hidden>' in page(
+        Result(kind="plan", title="t", sentences=lines[2:], choices=[control])
+    )
+    assert 'id="asides"' not in page(Result(kind="plan", title="t", sentences=lines[:1])).split("<script")[0]

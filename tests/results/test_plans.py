@@ -8,10 +8,11 @@ from helpers import not_announced
 
 import bqrl
 from bqrl.display import format_number
+from bqrl.planners.facts import NeutralWins
 from bqrl.planners.target import risk_neutral
 from bqrl.policies.forward import play_shares
 from bqrl.results.plans import Solved, level_table, plan_document, plan_files, plan_result
-from bqrl.results.result import contents, saved_bytes
+from bqrl.results.result import Sentence, contents, saved_bytes
 from bqrl.results.words import Words
 
 MODEL = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
@@ -72,8 +73,9 @@ def test_over_a_ball_the_promise_is_said_once():
     assert own.count("within the radius") == 1
     assert "in the ball" not in own
     given = solved((0.2,), ())
-    noted = replace(given, plans=tuple(replace(plan, notes=("a note",)) for plan in given.plans))
-    assert plan_result(noted).lines[1].text == f"{plan_result(given).lines[1].text} A note."
+    said = "On this grid no policy is proven better than the risk-neutral one."
+    noted = replace(given, plans=tuple(replace(plan, notes=(NeutralWins(),)) for plan in given.plans))
+    assert plan_result(noted).lines == [*plan_result(given).lines, Sentence(said, when={"tau": 0.2}, aside=True)]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_json_holds_plain_values():
             return "a thing"
 
     given = {"inf": np.inf, "array": np.array([1.5, np.nan]), "flag": np.bool_(True), 1: (Thing(), Sentence("a"))}
-    text = '{"inf": null, "array": [1.5, null], "flag": true, "1": ["a thing", {"text": "a", "when": {"x": 1}}]}'
+    text = '{"inf": null, "array": [1.5, null], "flag": true, "1": ["a thing", {"text": "a", "when": {"x": 1}, "aside": false}]}'
     given[1][1].when["x"] = np.int64(1)
     assert to_json(MappingProxyType(given), indent=None) == text
 

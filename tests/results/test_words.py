@@ -1,5 +1,7 @@
 # ruff: noqa: E501  (a case and its sentence stay on one line)
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,8 @@ from bqrl import Law
 from bqrl.display import format_number, percent, plural, runs
 from bqrl.envs import about, names
 from bqrl.errors import ArgumentError
+from bqrl.planners import facts
+from bqrl.results import words
 from bqrl.results.result import ResultTable
 from bqrl.results.words import (
     Words,
@@ -426,3 +430,32 @@ def test_words_are_one_line_each(name):
     with pytest.raises(ArgumentError, match=f"^{name} must be one line") as fault:
         Words(**given)
     assert fault.value.name == name
+
+
+def test_every_kind_of_fact_has_words():
+    kinds = [one for one in vars(facts).values() if isinstance(one, type) and issubclass(one, facts.Fact)]
+    kinds.remove(facts.Fact)
+    assert len(kinds) > 15
+    assert [kind for kind in kinds if words.remark.dispatch(kind) is words.remark.dispatch(object)] == []
+    with pytest.raises(NotImplementedError, match="no words for str"):
+        words.remark("text")
+
+
+def test_facts_are_worded_with_the_unit_and_the_stage_of_the_problem():
+    yearly = Words(title="", unit="EUR", stage="year")
+    fact = facts.BestMean(mean=10.0, gap=0.5, best=12.0)
+    assert words.remark(fact, yearly).startswith("mean 10 EUR, at most 0.5 EUR below the best mean among")
+    assert "the best among" in words.remark(replace(fact, gap=0.0))
+    untried = facts.UntriedState(state="s", stage=3, probability=0.25)
+    assert words.remark(untried, yearly).startswith("no action was ever tried in state 's' at year 3,")
+    assert "at" not in words.remark(replace(untried, stage=None)).split(",")[0].split("'s'")[1]
+
+
+def test_bounds_in_facts_are_rounded_away_from_the_value():
+    near = facts.NearRandomized(gap=0.03004)
+    assert "within 0.031 of" in words.remark(near)
+    assert "by more than 1.4" in words.remark(facts.BestDeterministic(randomized=2.0, gap=1.3333))
+    assert words.remark(facts.RoundedReturns(points=1, error=0.12341, up=True)).endswith("to 1 point, by at most 0.124")
+    assert words.remark(facts.Guaranteed(value=2 / 3, tau=0.1)).startswith(
+        "at least 0.666666 with probability above 0.9"
+    )

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import gymnasium
 from typer import Argument, Option
 
-from bqrl.checks import bad_value, nearest, number, one_line
+from bqrl.checks import nearest, number, one_line
 from bqrl.cli.output import Command
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
@@ -24,7 +24,6 @@ from bqrl.mdp.from_gymnasium import changing_wrapper, from_gymnasium, time_limit
 from bqrl.mdp.load import load_model, states_horizon
 from bqrl.mdp.model import MDP
 from bqrl.mdp.validation import check_horizon
-from bqrl.policies.tables import COLUMNS
 from bqrl.results.words import Words
 
 ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"
@@ -62,9 +61,6 @@ class SharedOptions(Command):
 
     def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
         """The words given as options, else those of the problem."""
-        if self.stage_name in COLUMNS:
-            rule, remedy = "not be a column of the policy's table", "choose another word"
-            raise bad_value("stage_name", self.stage_name, rule, remedy=remedy)
         unit = unit if self.unit is None else self.unit
         return Words(title=self.title or name, unit=unit, stage=self.stage_name or stage)
 

@@ -9,8 +9,7 @@ from typing import Annotated
 from typer import Argument
 
 from bqrl.cli.output import Command
-from bqrl.results.page import PAGE, page
-from bqrl.results.result import add_files, read
+from bqrl.results.report import report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +20,5 @@ class Report(Command):
 
     def run(self) -> None:
         """Make the page, in the folder itself or in that of --out."""
-        content, folder = page(read(self.folder)).encode(), self.out or self.folder
-        add_files(folder, {PAGE: content})
-        self.conclude({"page": str(folder / PAGE)}, None, header=f"Wrote {folder / PAGE}")
+        written = report(self.folder, self.out or self.folder)
+        self.conclude({"page": str(written)}, None, header=f"Wrote {written}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -17,18 +16,23 @@ from bqrl.cli.problem import CERTAINTY, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import check_levels
 from bqrl.planners.plan import Plan
-from bqrl.planners.target import plan_from_curve, risk_neutral
-from bqrl.policies.forward import play_shares
-from bqrl.results.plans import MAX_SHARES, Solved, in_one_line, level_table, plan_document, plan_files, plan_result
+from bqrl.planners.target import plan_from_curve
+from bqrl.results.plans import (
+    LIMITS,
+    collect_plans,
+    in_one_line,
+    level_table,
+    plan_document,
+    plan_files,
+    plan_result,
+    with_chart_data,
+)
 from bqrl.results.result import check_folder
 from bqrl.results.words import sentence
 
 CHOICES = ("radius", "attitude", "randomized", "secondary", "arithmetic", "points", "gap", "max_nodes")
 LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
-LIMITS = ("points", "max_bytes")  # limits of a sweep
 MAX_MEMORY = 1e9  # GiB
-SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
-SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns for further levels: five seconds on two cores of 2024
 RANDOMIZED = "With a buffer: allow one random draw at the start, or prove the best deterministic policy."
 RADIUS = "How far the probabilities of each uncertain row may be off, in l1 distance."
 GAP = "Refine that grid until the gap is this small; with --no-randomized: the gap to prove."
@@ -70,18 +74,11 @@ class Solve(ProblemOptions):
             )
         warn(*problem.notices)
         with ProgressBar() as watch:
-            begun, neutral, result = time.perf_counter(), None, None
+            begun, result = time.perf_counter(), None
             plans = plan_levels(mdp, taus, settings, watch)
             watch.phase("comparing with the risk-neutral policy")
-            if self.planner != "expected":  # on a grid as fine as that of the plans
-                grids = (getattr(plan.policy, "grid", None) for plan in plans)
-                finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
-                policy, law, upper = risk_neutral(mdp, finest)
-                neutral = (policy, law, upper or law)
-            solved = Solved(
-                words=words, mdp=mdp, plans=tuple(plans), neutral=neutral, settings=settings,
-                curve=plans[-1].details.get("curve"), seconds=time.perf_counter() - begun,
-            )  # fmt: skip
+            solved = collect_plans(plans, words, settings)
+            solved = replace(solved, seconds=time.perf_counter() - begun)
             if self.out is not None:
                 result = plan_result(with_chart_data(solved, watch))
         document = plan_document(solved)
@@ -106,26 +103,6 @@ def plan_levels(mdp: bqrl.MDP, taus: list[float], settings: dict[str, Any], watc
 def _drop_unset(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The settings of these names that are not None."""
     return {name: settings[name] for name in names if settings[name] is not None}
-
-
-def with_chart_data(solved: Solved, watch: ProgressBar) -> Solved:
-    """Add the data of charts: the guarantee curve, plans at further levels, and how often actions are played."""
-    mdp, curve, first, others = solved.mdp, solved.curve, solved.plans[0], list[Plan]()
-    if curve is None:
-        watch.phase("guarantee curve", mdp.H)
-        with suppress(ValueError):  # the sweep does not fit into memory
-            curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **_drop_unset(solved.settings, *LIMITS))
-    if curve is not None and "curve" in first.details and first.beta == 0.0 and first.attitude == "nominal":
-        work = sum(mdp.stage(h).successor.size * int(curve.sweep.grid.size[h]) for h in range(mdp.H)) / mdp.A
-        further = list(SLIDER)[: int(SLIDER_WORK / work)]
-        others = [plan_from_curve(curve, level) for level in watch.track(further, "further levels")]
-    shares, neutral = dict[float, Any](), None
-    if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
-        every = watch.track([*solved.plans, *others], "policy map")
-        shares = {plan.tau: play_shares(mdp, plan.policy) for plan in every}
-        neutral = None if solved.neutral is None else play_shares(mdp, solved.neutral[0])
-    watch.phase("drawing")
-    return replace(solved, curve=curve, others=tuple(others), shares=shares, neutral_shares=neutral)
 
 
 def sentences(document: dict[str, Any]) -> list[str]:

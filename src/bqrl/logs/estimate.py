@@ -20,15 +20,25 @@ from typing import Any, cast
 import numpy as np
 
 from bqrl.checks import bad_value, exact_text, whole
-from bqrl.display import Charted, count_of, format_number, percent, runs, views
+from bqrl.display import Charted, count_of, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import LEVEL_SLACK, check_levels, quantile_objective
 from bqrl.logs.archive import StoredEstimate, estimate_arrays, fields
 from bqrl.logs.interval import quantile_interval
-from bqrl.logs.limits import at_stage, next_target, row_reason, shares
+from bqrl.logs.limits import next_target, shares
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.files import write_arrays
+from bqrl.planners.facts import (
+    Fact,
+    Guaranteed,
+    NothingToLearn,
+    OpenStates,
+    Promised,
+    UncertainRow,
+    UnknownStart,
+    UntriedState,
+)
 from bqrl.planners.plan import Plan
 from bqrl.planners.solve import solve
 
@@ -36,7 +46,6 @@ from bqrl.planners.solve import solve
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
 POOLED = "their law is the same in every {}"
 MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
-NO_DATA = "uses no data{}: it is what the declared support and rewards alone guarantee"
 LOWERS = (
     "the promise is higher without it",
     "it allows more outcomes than the log shows, and radii grow with their number",
@@ -143,21 +152,22 @@ class Estimate(StoredEstimate, Charted):
         Returns
         -------
         Plan
-            `value` is the promise, -inf if there is none; the first of the `notes` states it in words, and
+            `value` is the promise, -inf if there is none; the first of the `remarks` states it in words, and
             `nominal` is the policy's value in the empirical model.
 
         Examples
         --------
         >>> import bqrl
         >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
-        >>> bqrl.fit(log, reward_range=(0, 1)).solve(tau=0.5).notes[0][:65]
+        >>> bqrl.fit(log, reward_range=(0, 1)).solve(tau=0.5).remarks[0][:65]
         'With 95 % confidence, in half of all episodes you get at least 1,'
         """
         tau, beta = check_levels(tau, beta)
         if options or (tau, beta) not in self._memo:
             plan = self._solve_robust(tau, beta, *self._ball(1), self.start_error(), options)
-            said = (self.sentence(tau, beta, plan.value), *self._open_state_notes(), *plan.notes)
-            plan = replace(plan, notes=said)
+            facts = (self._promised(tau, beta, plan.value), *self._open_states())
+            proofs = (note for note in plan.notes if not isinstance(note, Guaranteed))  # the promise replaces it
+            plan = replace(plan, notes=(*facts, *proofs), details=plan.details | {"estimate": self})
             if options:
                 return plan
             self._memo[tau, beta] = plan
@@ -198,18 +208,18 @@ class Estimate(StoredEstimate, Charted):
         self, tau: float, beta: float, radius: FloatArray, missing: FloatArray | None, error: float,
         options: dict[str, Any],
     ) -> Plan:  # fmt: skip
-        """Return the robust plan for these radii, unseen masses and error of the first state, without the sentence."""
+        """Return the robust plan for these radii, unseen masses and error of the first state."""
         if beta > 0.0 and self._has_misses:
             rule = "be given to fit for a buffered quantile, because an unseen outcome has no lowest reward otherwise"
             raise bad_value("reward_range", None, rule, "none")
         level = tau - error
         if level <= (LEVEL_SLACK if beta > 0.0 else 0.0):
             plan = self.plug_in(tau, beta, **options)
-            value, notes = -math.inf, plan.notes
+            value = -math.inf
         else:
             inner = min(beta, level)
             plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", missing=missing, **options)
-            value, notes = plan.value, plan.notes[1:] if radius.any() else plan.notes  # the sentence replaces the first
+            value = plan.value
             if beta > inner:  # levels below the start error contribute the lowest return
                 value = (inner * value + (beta - inner) * self._worst_return()) / beta
             if self._has_misses and value < self.lowest - 1e-9 * abs(self.lowest):
@@ -218,9 +228,7 @@ class Estimate(StoredEstimate, Charted):
         objective = quantile_objective(tau, beta)
         nominal = objective(law)
         details = plan.details | {"confidence": self.confidence, "assumptions": self.assumptions, "start_error": error}
-        return replace(
-            plan, objective=objective, value=value, nominal=nominal, attitude="robust", notes=notes, details=details,
-        )  # fmt: skip
+        return replace(plan, objective=objective, value=value, nominal=nominal, attitude="robust", details=details)
 
     def _ball(self, more: int) -> tuple[FloatArray, FloatArray | None]:
         """Return the radii and the bounds on unseen mass of the rows, shape (H, S, A), with `more` times as many episodes."""
@@ -244,30 +252,17 @@ class Estimate(StoredEstimate, Charted):
         lowest = self.floor + 1e-9 * max(1.0, abs(self.floor)) if math.isfinite(self.floor) else -math.inf
         return value == -math.inf or value <= lowest
 
-    def sentence(
-        self, tau: float, beta: float, value: float, amount: Callable[[str], str] | None = None, stage: str = "stage"
-    ) -> str:
-        """Return the promise in words, with its assumptions.
-
-        `amount` adds a unit to a number, by default that of the model; `stage` is the word for a stage.
-        """
-        if value == -math.inf:
-            remedy = "; declare reward_range, which bounds unseen outcomes" if self._has_misses else ""
-            if self.start_error() >= tau:
-                remedy = "; declare start, as the law of the first state is not known well enough"
-            return f"No promise is possible at level {exact_text(tau)} with these {self.episodes} episodes{remedy}."
-        promised = format_number(value, direction=-1)
-        least = f"{promised} {self.mdp.units or ''}".rstrip() if amount is None else amount(promised)
-        if beta > 0.0:
-            what = f"the {quantile_objective(tau, beta).label} of the return is at least {least}"
-        else:
-            what = f"in {runs(tau, 'episodes')} you get at least {least}"
-        worded = {text.format("stage"): text.format(stage) for text in (BY_STAGE, POOLED)}
-        assumed = "; ".join(worded.get(text, text) for text in self.assumptions)
-        promise = f"With {percent(self.confidence)} confidence, {what}, assuming that {assumed}."
-        if not self._uses_no_data(tau, beta, value):
-            return promise
-        return f"{promise} This promise {NO_DATA.format(' but the first states' if self.start_atoms else '')}."
+    def _promised(self, tau: float, beta: float, value: float) -> Promised:
+        """Return the promise as a fact, with its assumptions."""
+        declare = "reward_range" if self._has_misses else ""
+        if self.start_error() >= tau:
+            declare = "start"
+        none = value == -math.inf
+        return Promised(
+            value=value, tau=tau, beta=beta, confidence=self.confidence, episodes=self.episodes,
+            assumptions=self.assumptions, no_data=not none and self._uses_no_data(tau, beta, value),
+            start_estimated=self.start_atoms > 0, declare=declare if none else "",
+        )  # fmt: skip
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
 
@@ -319,26 +314,35 @@ class Estimate(StoredEstimate, Charted):
         str or None
             A promise is useful if it exceeds the lowest possible return and what is guaranteed without data.
         """
+        found = self.obstacle(tau, beta)
+        return None if found is None else str(views().remark(found, views().Words(title="", stage=stage)))
+
+    def obstacle(self, tau: float, beta: float = 0.0) -> Fact | None:
+        """Return the fact behind `reason`: what prevents a useful promise; None if there is a useful promise."""
         tau, beta = check_levels(tau, beta)
         value = self.solve(tau, beta).value
         if not self.trivial(value) and (not self._uses_no_data(tau, beta, value) or self._is_exact):
             return None
         if self.start_error() >= tau:
-            return f"the law of the first state is known only up to a mass of {self.start_error():.3g}; declare start"
+            return UnknownStart(mass=self.start_error())
         costs, met, _ = self._shares(tau)
         rows = self.limits(tau, top=1)
         untried = np.broadcast_to(self._untried_states(), met.shape) * met  # such a state is entered once at most
         s = int(untried.sum(axis=0).argmax())
         h, entered = int(untried[:, s].argmax()), float(untried[:, s].sum())
         if entered > (rows[0]["cost"] if rows else 0.0):
-            state = repr(self.mdp.state_label(s)) + at_stage(None if self.mdp.stationary else h + 1, stage)
             if self.uncounted[0 if self.mdp.stationary else h, s]:
-                return self._open_state_text([s])
-            return f"no action was ever tried in state {state}, which has probability {entered:.2g}"
+                return self._open([s])
+            place = None if self.mdp.stationary else h + 1
+            return UntriedState(state=self.mdp.state_label(s), stage=place, probability=entered)
         if not rows:
-            return "even the empirical model taken as the true one promises no more; other actions must be tried"
-        n, seen = (int(numbers.flat[costs.argmax()]) for numbers in (self.counts, self.balls.seen))
-        return row_reason(rows[0], costs, n, seen, stage)
+            return NothingToLearn()
+        row, worst = rows[0], costs.argmax()
+        return UncertainRow(
+            **{key: row[key] for key in ("state", "action", "stage", "visits", "radius")},
+            observations=int(self.counts.flat[worst]), outcomes=int(self.balls.seen.flat[worst]),
+            among=int(np.count_nonzero(costs > 0.0)) if row["cost"] < costs.sum() / 2.0 else 0,
+        )  # fmt: skip
 
     def _untried_states(self) -> BoolArray:
         """Return the states of the log in which no action was tried and no row is known, shape (1 or H, S)."""
@@ -357,18 +361,15 @@ class Estimate(StoredEstimate, Charted):
         """Whether every row is known exactly, so that there is nothing to learn from a log."""
         return not np.any(self.mdp.available & (self.radii > 0.0))
 
-    def _open_state_notes(self) -> list[str]:
-        """Return a note on the states that the log shows without any recorded successor, such as death."""
+    def _open_states(self) -> list[OpenStates]:
+        """Return the fact that the log shows states without any recorded successor, such as death; empty if there are none."""
         states = np.flatnonzero(np.any(self._untried_states() & (self.uncounted > 0), axis=0)).tolist()
-        return [self._open_state_text(states)] if states else []
+        return [self._open(states)] if states else []
 
-    def _open_state_text(self, states: list[int]) -> str:
-        """Return the note that no step in these states has a recorded successor, with a remedy."""
-        names = ", ".join([*(repr(self.mdp.state_label(s)) for s in states[:3]), *["..."] * (len(states) > 3)])
-        n, several = count_of("step", int(self.uncounted[:, states].sum())), "s" * (len(states) > 1)
-        cause = f"no successor is recorded for state{several} {names} ({n}), so the worst is assumed to follow"
-        remedy = "give next_state, the state itself if it is never left, or mark complete episodes in a column end"
-        return f"{cause}; {remedy}"
+    def _open(self, states: list[int]) -> OpenStates:
+        """Return the fact that no step in these states has a recorded successor."""
+        names = tuple(self.mdp.state_label(s) for s in states)
+        return OpenStates(states=names, steps=int(self.uncounted[:, states].sum()))
 
     def gains(self, tau: float, beta: float = 0.0) -> list[dict[str, Any]]:
         """Return what each declaration adds to the promise, found by fitting the log again without it.

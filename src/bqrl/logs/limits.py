@@ -9,8 +9,6 @@ where V_0 is the policy's shortfall in the empirical model: each term is the los
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bqrl.loops.ball import follow, push_needs
@@ -75,28 +73,3 @@ def shares(
 def _columns(mdp: MDP) -> Grid:
     """Return the exact grid of returns, or one rounded down."""
     return exact_grid(mdp, or_rounded=True) or rounded_grid(mdp, BRACKET_POINTS)
-
-
-def at_stage(stage: int | None, word: str = "stage") -> str:
-    """Return a stage, counted from 1, as the end of a phrase; empty if the stages are pooled."""
-    return "" if stage is None else f" at {word} {stage}"
-
-
-def row_reason(row: dict[str, Any], costs: FloatArray, n: int, seen: int, stage: str = "stage") -> str:
-    """Return why the costliest row, with `seen` different outcomes in `n` observations, limits the promise.
-
-    There are more observations than visits if rows share noise. `stage` is the word for a stage.
-    """
-    place = f"action {row['action']!r} in state {row['state']!r}{at_stage(row['stage'], stage)}"
-    if not n:
-        return f"{place} was never tried"
-    many = row["cost"] < costs.sum() / 2.0
-    others = f"; it is the costliest of {np.count_nonzero(costs > 0.0)} uncertain rows" if many else ""
-    own = row["visits"] == n
-    if own and 10 <= n < 2 * seen:  # as with continuous rewards
-        others += f"; it showed {seen} different outcomes, round its rewards down or merge states"
-    known = f"{'was tried' if own else 'has noise that was observed'} {'once' if n == 1 else f'{n} times'}"
-    return (
-        f"{place} {known}: with the radius {row['radius']:.2g} a mass of {row['radius'] / 2:.2g} may lie on "
-        f"worse outcomes than those seen{others}"
-    )

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import bad_value
 from bqrl.errors import GridError
 from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.laws.objectives import check_levels, quantile_objective
@@ -34,26 +35,23 @@ from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.branch import MAX_NODES
 from bqrl.planners.deterministic import prove_deterministic
+from bqrl.planners.earned import MetPairs, search_cvar
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
+from bqrl.planners.facts import Bracketed, BufferBelowMargin, Fact, NeutralWins, NoFinerGrid, Tied
 from bqrl.planners.plan import GAP_TOL, Plan, is_steady
 from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import (
     MAX_BYTES,
-    NEUTRAL_WINS,
     best_column,
     check_memory,
+    choose_pairs,
     finer_size,
     fits,
     guarantee_curve,
     risk_neutral,
-    why_rounded,
 )
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best_mix
 from bqrl.policies.protocol import Policy
-
-NO_FINER = "finer grids do not reach gap={:g}: the remaining gap is that between deterministic and randomized policies"
-
-NO_LATTICE = "bracketed because a buffered plan requires returns on a lattice, and none of a suitable size fits"
 
 
 def plan_buffered(
@@ -64,6 +62,7 @@ def plan_buffered(
     randomized: bool | None = None,
     points: int | None = None,
     gap: float | None = None,
+    pairs: bool | None = None,
     max_nodes: int = MAX_NODES,
     max_bytes: float = MAX_BYTES,
     tick: Callable[[int], None] | None = None,
@@ -74,10 +73,15 @@ def plan_buffered(
     `randomized=False` the policy is proven to be the best deterministic one, up to `gap` if given. If the policy found is
     below the bound, the randomness of the problem replaces the random draw of the mixture. If that is not enough, a search
     over histories follows, with at most `max_nodes` nodes. Without a lattice the plan is a bracket, on `points` points or of
-    width `gap`.
+    width `gap`; CVaR is exact where the pairs of a state and an amount earned are few (`pairs`, as for a quantile).
     """
     tau, beta = check_levels(tau, beta)
     columns, or_rounded = lattice(mdp), randomized is None and (points is not None or gap is not None)
+    if pairs and beta < tau:
+        raise bad_value("pairs", pairs, "be omitted with a buffer below tau", remedy="only CVaR is planned on pairs")
+    met = choose_pairs(mdp, pairs, points, max_bytes, columns) if beta == tau else None
+    if met is not None:
+        return _cvar_on_pairs(met, tau)
     if columns is not None and not fits(mdp, columns, max_bytes, or_rounded=or_rounded, sweeps=2):
         columns = None  # two sweeps, because wide buffers double the columns
     if columns is None or points is not None:
@@ -91,8 +95,8 @@ def plan_buffered(
     if curve.exact and beta <= curve.margin(tau).below - MASS_TOL and curve.certain(tau):
         policy = curve.policy(tau)
         value = evaluate(mdp, policy).buffered_quantile(tau, beta)
-        note = f"the buffer is below the margin {curve.margin(tau).below:.3g}: the optimum is the quantile itself"
-        return _plan(mdp, tau, beta, policy, value, curve(tau), {"sweeps": 1}, notes=(note,), certain=True)
+        notes = (BufferBelowMargin(margin=curve.margin(tau).below),)
+        return _plan(mdp, tau, beta, policy, value, curve(tau), {"sweeps": 1}, notes=notes, certain=True)
 
     search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, max_bytes=int(max_bytes // 2))
     bound, column, width = search.upper()
@@ -111,12 +115,24 @@ def plan_buffered(
     if gap is None:
         details["randomized"] = upper  # attained by randomized policies only
     plan = _plan(mdp, tau, beta, best, value, max(upper, value), details, notes=(note,), slack=slack)
-    return plan if plan.certain else replace(plan, notes=(note, "proven up to rounding: a probability equals a level"))
+    return plan if plan.certain else replace(plan, notes=(note, Tied(averaged=True)))
+
+
+def _cvar_on_pairs(pairs: MetPairs, tau: float) -> Plan:
+    """Return the best plan for CVaR over the pairs that can be met; a deterministic policy attains the optimum."""
+    tolerance = GAP_TOL * size_of(pairs.returns)
+    _, z, bound = search_cvar(pairs, tau, tolerance)
+    policy = pairs.policy(z, lambda g: np.maximum(z - g, 0.0))
+    value = evaluate(pairs.mdp, policy).cvar(tau)
+    upper = value if bound - value <= 2.0 * tolerance else bound
+    slack = _slack(pairs.mdp, pairs.returns, tau, tau)
+    details = {"pairs": pairs.count, "target": z}
+    return _plan(pairs.mdp, tau, tau, policy, value, max(upper, value), details, slack=slack)
 
 
 def _plan(
     mdp: MDP, tau: float, beta: float, policy: Policy, value: float, upper: float, details: dict[str, Any], *,
-    notes: tuple[str, ...] = (), certain: bool | None = None, slack: float = 0.0,
+    notes: tuple[Fact, ...] = (), certain: bool | None = None, slack: float = 0.0,
 ) -> Plan:  # fmt: skip
     """Return the plan of a policy on a lattice; `slack` is added to the upper bound of a plan that is not certain."""
     law = evaluate(mdp, policy)
@@ -149,7 +165,7 @@ def _narrow_bracket(
         plan = replace(max(finer_plan, plan, key=lambda one: one.value), upper=upper)
         left = plan.gap or 0.0  # rounding shrinks with the grid; the gap to randomized policies remains
         if left > max(gap, 0.8 * width) and growth * left - width > (growth - 1.0) * gap:
-            return replace(plan, notes=(*plan.notes, NO_FINER.format(gap)))
+            return replace(plan, notes=(*plan.notes, NoFinerGrid(gap=gap)))
     return plan
 
 
@@ -170,11 +186,11 @@ def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, b
     policy: Policy
     policy, value = best_deterministic(under, column, width, scored=mdp)
     law, law_upper = law_bracket(mdp, policy)
-    notes = [f"{why_rounded(by_choice) if by_choice else NO_LATTICE}: {low.size[0]} points"]
+    notes: list[Fact] = [Bracketed(points=int(low.size[0]), by_choice=by_choice, lattice=True)]
     neutral, mean_law, mean_upper = risk_neutral(mdp, int(low.size[0]))
     if (of_mean := mean_law.buffered_quantile(tau, beta)) > value:
         policy, law, law_upper, value = neutral, mean_law, mean_upper, of_mean
-        notes.append(NEUTRAL_WINS)
+        notes.append(NeutralWins())
     certain = is_steady(law, tau, beta, rounding_error(mdp))
     return Plan(
         objective=quantile_objective(tau, beta), planner="target", policy=policy, law=law, law_upper=law_upper, value=value,

@@ -17,8 +17,10 @@ from bqrl.laws.law import Law
 from bqrl.laws.objectives import Objective
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import law_bracket
+from bqrl.planners.facts import Bracketed
 from bqrl.planners.plan import Plan
-from bqrl.planners.target import MAX_BYTES, curve_over, why_rounded
+from bqrl.planners.sweep import Sweep
+from bqrl.planners.target import MAX_BYTES, choose_pairs, curve_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +61,36 @@ class Chance(Objective):
 
 
 def plan_chance(
-    mdp: MDP, objective: Chance, *, points: int | None = None, max_bytes: float = MAX_BYTES,
+    mdp: MDP, objective: Chance, *, points: int | None = None, pairs: bool | None = None, max_bytes: float = MAX_BYTES,
     tick: Callable[[int], None] | None = None,
 ) -> Plan:  # fmt: skip
     """Return the policy with the best probability of reaching the target; without an exact grid, a bracket."""
+    met = choose_pairs(mdp, pairs, points, max_bytes)
+    if met is not None:
+        aimed = met.policy(objective.target)
+        law, _ = law_bracket(mdp, aimed)
+        return Plan(
+            objective=objective, planner="target", policy=aimed, law=law, value=objective(law), upper=objective(law),
+            nominal=objective(law), certain=True, exact=True, details={"pairs": met.count},
+        )  # fmt: skip
     curve = curve_over(mdp, points=points, max_bytes=max_bytes, tick=tick)
-    columns, target = curve.sweep.grid, objective.target
+    target = objective.target
     policy = curve.policy_for(target)
     law, law_upper = law_bracket(mdp, policy)
-    short = float(curve.sweep.root[int(columns.column(0, target))])  # proven for this policy: returns are rounded down
-    value = max(objective(law), 1.0 - short)
     if curve.exact:
         return Plan(
             objective=objective, planner="target", policy=policy, law=law, value=objective(law), upper=objective(law),
             nominal=objective(law), certain=True, exact=True, details={"curve": curve},
         )  # fmt: skip
     assert curve.optimistic is not None
+    assert isinstance(curve.sweep, Sweep)
+    short = float(curve.sweep.root[int(curve.sweep.grid.column(0, target))])  # proven: returns are rounded down
+    value = max(objective(law), 1.0 - short)
     high, shortfall = curve.optimistic
     place = int(np.searchsorted(high, target - 1e-12 * max(1.0, abs(target))))
     least = float(shortfall[place]) if place < high.size else 1.0
     return Plan(
         objective=objective, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(value, 1.0 - least * (1.0 - curve.error)), nominal=value, certain=True, exact=False,
-        notes=(f"{why_rounded(curve.by_choice)}: {curve.points.size} points",), details={"curve": curve},
+        notes=(Bracketed(points=curve.points.size, by_choice=curve.by_choice),), details={"curve": curve},
     )  # fmt: skip

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bqrl.display import format_number
 from bqrl.errors import SizeError
 from bqrl.laws.law import size_of
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -27,6 +26,7 @@ from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.planners.branch import begin
 from bqrl.planners.evaluate import evaluate
+from bqrl.planners.facts import BestDeterministic, Fact, NearRandomized
 from bqrl.planners.plan import GAP_TOL
 from bqrl.planners.sweep import sweep
 from bqrl.planners.widths import WidthSearch
@@ -51,8 +51,8 @@ def prove_deterministic(
     upper: float,
     gap: float,
     max_nodes: int,
-) -> tuple[Policy, float, str]:
-    """Return the best deterministic policy, its value, and a note on what is proven.
+) -> tuple[Policy, float, Fact]:
+    """Return the best deterministic policy, its value, and what is proven about it.
 
     `policy` is the best policy so far, with value `value`. `upper` is the value of the best randomized policy. A distance of
     `gap` from the optimum is accepted. SizeError if `max_nodes` nodes do not prove this distance.
@@ -66,8 +66,7 @@ def prove_deterministic(
     upper = min(upper, max(value, float(ceiling.max())))  # policies tried since then may have added widths
     if value >= upper - gap:
         tight = upper - value <= GAP_TOL * size_of(search.targets)
-        verb = "attains" if tight else f"comes within {format_number(upper - value, 2, 1)} of"
-        return policy, value, f"a deterministic policy {verb} the randomized bound"
+        return policy, value, NearRandomized(gap=0.0 if tight else upper - value)
     targets = search.targets[ceiling > value + gap]
     branches = begin(mdp, search.grid, tau, beta, targets, list(search.sweeps), width, value)
     if branches is None:
@@ -77,10 +76,8 @@ def prove_deterministic(
         policy, value = branches.policy(), branches.value
     if left > value + gap:
         raise _proof_error(value, left, f"{max_nodes} nodes of the search prove no more", "raise max_nodes, allow")
-    if gap > GAP_TOL * size_of(search.targets):
-        left_open = _round_up(max(left - value, gap))
-        return policy, value, f"no deterministic policy exceeds this value by more than {left_open}"
-    return policy, value, f"proven best deterministic policy; the best randomized policy has {upper:.6g}"
+    left_open = max(left - value, gap) if gap > GAP_TOL * size_of(search.targets) else 0.0
+    return policy, value, BestDeterministic(randomized=upper, gap=left_open)
 
 
 def _proof_error(value: float, upper: float, reason: str, remedy: str) -> SizeError:

@@ -42,6 +42,7 @@ from bqrl.mdp.find_grid import (
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.policies.convert import bind
+from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.forward import empty_masses, pairs_of, push_forward, push_stage, push_with_mean, sums_grid, sums_on
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
@@ -147,6 +148,10 @@ def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[La
         if all(high is None for _, high in parts):
             return lower, None
         return lower, Law.mixture([low if high is None else high for low, high in parts], policy.weights)
+    if isinstance(policy, EarnedPolicy):
+        own = _own_support(mdp, policy, np.inf)
+        if own is not None:
+            return own, None
     rounds = isinstance(policy, TargetPolicy) and not policy.grid.exact
     exact = None if rounds else returns_grid(mdp, limits.max_points, limits.max_set)
     if exact is not None:
@@ -192,7 +197,7 @@ def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     return _law_of_pairs(mdp, policy, columns)
 
 
-def _own_support(mdp: MDP, policy: MarkovPolicy | TargetPolicy, max_atoms: int) -> Law | None:
+def _own_support(mdp: MDP, policy: Policy, max_atoms: float) -> Law | None:
     """Return the law over the returns of this policy alone; None if there are too many or rounding could merge rewards."""
     rewards = distinct_rewards(mdp)
     size = size_of(rewards) * mdp.H

@@ -32,6 +32,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.achievable import Frontier, Part, ReturnColumns, all_laws
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.expected import is_settled, plan_of
+from bqrl.planners.facts import RoundedLaw
 from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
 from bqrl.planners.plan import Plan, is_steady, level_error
 from bqrl.planners.sweep import rounding_error
@@ -203,7 +204,7 @@ def plan_capped(
         objective=quantile_objective(tau, beta),
         planner="capped-frontier", policy=policy, law=lower, law_upper=law.shift(error), value=value,
         upper=None, nominal=value, certain=is_settled(lower, tau, beta, rounding_error(mdp)), exact=False,
-        notes=(f"no exact grid of returns fits: the law is known up to a rounding error of {error:.1g}",), details=details,
+        notes=(RoundedLaw(error=error),), details=details,
     )  # fmt: skip
 
 

@@ -15,13 +15,14 @@ from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
 from bqrl.laws.objectives import LEVEL_SLACK, Buffered, Objective, Quantile
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import ROUNDING
+from bqrl.mdp.model import MDP
+from bqrl.planners.facts import Fact, Tied
 from bqrl.planners.sweep import Sweep
 from bqrl.policies.protocol import Policy
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-TIED = "a probability equals the level up to rounding"  # the note on every plan that is not proven
 FRAGILE = 0.01  # with a smaller margin, moving 1 % of the probability mass to worse outcomes changes the quantile
 GAP_TOL = 1e-9  # objective values this close, relative to the size of the returns, are equal
 
@@ -63,8 +64,10 @@ class Plan(Charted):
         Running time of `solve`.
     units : str or None
         Unit of the returns, if the problem has one.
-    notes : tuple of str
-        Remarks on the result.
+    mdp : MDP or None
+        The problem; None if the plan was made by a planner directly instead of `solve`.
+    notes : tuple of Fact
+        Facts about the result, such as `Bracketed(points=1000)`; `remarks` holds them in words.
     details : dict
         Further results that depend on the planner, such as the number of sweeps, the guarantee curve or the frontier.
 
@@ -89,7 +92,8 @@ class Plan(Charted):
     attitude: str = "nominal"
     seconds: float = 0.0
     units: str | None = None
-    notes: tuple[str, ...] = ()
+    mdp: MDP | None = None
+    notes: tuple[Fact, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -149,6 +153,11 @@ class Plan(Charted):
         """Mean return of the policy; exact even if the law is only bracketed."""
         return self.law.exact_mean
 
+    @property
+    def remarks(self) -> list[str]:
+        """The `notes` in words, one text per fact."""
+        return views().remarks(self) if self.notes else []
+
     def compare(self, other: Plan) -> Comparison:
         """Return the return laws of two plans side by side.
 
@@ -180,7 +189,7 @@ class Plan(Charted):
             "mean": self.mean,
             "policy": self.policy.kind,
             "seconds": self.seconds,
-            "notes": list(self.notes),
+            "notes": self.remarks,
         }
 
     def rows(self) -> list[dict[str, Any]]:
@@ -203,12 +212,12 @@ class Plan(Charted):
             lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
         if self.fragile is not None:
             lines.append(f"  fragile  {f'yes: {fragility(self.policy_margin.below)}' if self.fragile else 'no'}")
-        lines.append(f"  proven   {'yes' if self.certain else f'no: {TIED}'}")
+        lines.append(f"  proven   {'yes' if self.certain else f'no: {views().remark(Tied())}'}")
         bracketed = "" if self.law_exact else "  (the law of the return is bracketed)"
         lines.append(f"  mean     {self.mean:.6g}{bracketed}")
         lines.append(f"  policy   {self.policy!r}")
         lines.append(f"  time     {self.seconds:.3g} s")
-        lines += [f"  note     {note}" for note in self.notes]
+        lines += [f"  note     {note}" for note in self.remarks]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from bqrl.laws.objectives import Quantile, check_levels
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
+from bqrl.planners.facts import DecidedInFractions
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import exact_grid
 from bqrl.policies.target import TargetPolicy
@@ -41,7 +42,7 @@ def plan_rational(mdp: MDP, tau: float) -> Plan:
     best = max(i for i, short in enumerate(shortfall) if short < level)
     target = float(columns.points(0)[best])
     policy = TargetPolicy(columns, actions, target)
-    note = f"decided in exact fractions: the shortfall {shortfall[best]} is below {level}"
+    note = DecidedInFractions(shortfall=shortfall[best], level=level)
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=evaluate(mdp, policy), value=target, upper=target,
         nominal=target, certain=True, exact=True, notes=(note,), details={"shortfall": shortfall},

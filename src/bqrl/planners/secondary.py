@@ -15,13 +15,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from bqrl import display
 from bqrl.checks import bad_value, number
 from bqrl.errors import GridError
 from bqrl.laws.law import Law, reaches, size_of
 from bqrl.loops.tolerance import MASS_TOL
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
+from bqrl.planners.facts import BestMean
 from bqrl.planners.greedy import MEAN_TIE
 from bqrl.planners.plan import Plan
 from bqrl.planners.sweep import sweep
@@ -82,12 +82,9 @@ def plan_best_mean(
     if fits(free_law):
         safe, safe_law, bound = free, free_law, free_law.mean()
     left = max(0.0, bound - safe_law.mean())
-    found, overall = (display.format_number(mean, direction=-1) for mean in (safe_law.mean(), best))
-    below = f"at most {display.format_number(left, 3, 1)} below the best mean" if left > 0.0 else "the best"
-    note = f"mean {found}, {below} among policies with this guarantee; the best mean of all policies is {overall}"
     return replace(
         base, policy=safe, law=safe_law, value=safe_law.quantile(tau), nominal=safe_law.quantile(tau),
-        notes=(*base.notes, note),
+        notes=(*base.notes, BestMean(mean=safe_law.mean(), gap=left, best=best)),
         details=base.details | {"mean_bound": bound, "mean_gap": left, "best_mean": best, "sweeps": sweeps},
     )  # fmt: skip
 

@@ -24,6 +24,7 @@ from bqrl.planners.greedy import plan_greedy
 from bqrl.planners.mean_cvar import MeanCVaR, plan_mean_cvar
 from bqrl.planners.plan import Plan
 from bqrl.planners.rational import plan_rational
+from bqrl.planners.rules import plan_rule
 from bqrl.planners.secondary import plan_best_mean
 from bqrl.planners.target import guarantee_curve as guarantee_curve
 from bqrl.planners.target import plan_target
@@ -48,6 +49,7 @@ PLANNERS: dict[str, dict[type[Objective], Callable[..., Plan]]] = {
 }
 VARIANTS: dict[str, Callable[..., Plan]] = {  # variants of the planner "target", by the argument that selects them
     "radius": plan_uncertain,
+    "rule": plan_rule,
     "secondary='mean'": plan_best_mean,
     "arithmetic='rational'": plan_rational,
 }
@@ -74,6 +76,7 @@ def solve(
     randomized: bool | None = None,
     secondary: str | None = None,
     arithmetic: str = "float",
+    rule: str | None = None,
     **options: Any,
 ) -> Plan:
     """Return the best policy for an objective, such as a quantile of the return, and what is proven about it.
@@ -105,6 +108,11 @@ def solve(
         "mean": among all optimal policies, the one with the best mean (beta = 0).
     arithmetic : str
         "float", or "rational" to decide ties in exact fractions on small problems (beta = 0).
+    rule : str, optional
+        The best rule without memory that a local search finds: "stage-state" (an action per stage and state), "state" (the same
+        at all stages) or "threshold" (per stage, actions that rise or fall along the states). `plan.upper` is the optimum of all
+        policies. Options: `starts`, a list of further rules to begin with, and for thresholds `order`, the names of the states
+        from low to high, or a dict with "states" and "actions".
     **options
         Options of the planner, such as `max_bytes` and `max_nodes`, or `points` and `gap` if no exact grid of returns fits.
 
@@ -135,16 +143,18 @@ def solve(
             missing, None, f"be given with {present}", remedy="pass both, e.g. a radius of 0.1 and 'robust'"
         )
     randomized = flag(randomized, "randomized", optional=True)
-    variant = _variant(planner, goal, radius is not None, randomized, secondary, arithmetic)
+    variant = _variant(planner, goal, radius is not None, rule, randomized, secondary, arithmetic)
     function = function if variant is None else VARIANTS[variant]
     _check_options(problem, function, planner if variant is None else f"{planner} with {variant}", options)
     given = {
         "objective": goal, "tau": getattr(goal, "tau", None), "beta": getattr(goal, "beta", None), "radius": radius,
-        "attitude": attitude, "randomized": randomized,
+        "attitude": attitude, "randomized": randomized, "rule": rule,
     }  # fmt: skip
     taken = {name: given[name] for name in inspect.signature(function).parameters if name in given}
     begun = time.perf_counter()
-    plan = replace(function(problem, **taken, **options), units=None if goal.probability else problem.units)
+    plan = replace(
+        function(problem, **taken, **options), mdp=problem, units=None if goal.probability else problem.units
+    )
     if isinstance(goal, Quantile | Buffered):  # other objectives are not returns
         value, nominal = cut_to_possible(problem, [plan.value, plan.nominal]).tolist()
         upper = None if plan.upper is None else max(value, float(cut_to_possible(problem, plan.upper)))
@@ -166,11 +176,17 @@ def find_planner(objective: Objective, name: str | None = None) -> tuple[str, Ca
 
 
 def _variant(
-    planner: str, goal: Objective, ball: bool, randomized: bool | None, secondary: str | None, arithmetic: str
+    planner: str,
+    goal: Objective,
+    ball: bool,
+    rule: str | None,
+    randomized: bool | None,
+    secondary: str | None,
+    arithmetic: str,
 ) -> str | None:
     """Return the variant of the planner "target" that the arguments select; None for other planners or no variant."""
     plain = {"secondary='mean'": secondary is not None, "arithmetic='rational'": arithmetic == "rational"}
-    selected = [name for name, given in {"radius": ball, **plain}.items() if given]
+    selected = [name for name, given in {"radius": ball, "rule": rule is not None, **plain}.items() if given]
     beta = getattr(goal, "beta", None)
     if randomized is not None and (beta is None or beta > 0.0 or (randomized and planner != "target")):
         selected.append(f"randomized={randomized}")
@@ -206,7 +222,7 @@ def _check_options(mdp: MDP, function: Callable[..., Plan], planner: str, option
             wanted = (mdp.H, mdp.S, mdp.A) if name == "missing" else (max(given[0], 1), mdp.probability.size)
             if given != wanted:
                 raise bad_value(name, value, f"have shape {wanted}", given)
-        elif name == "dominance":
+        elif name in ("dominance", "pairs"):
             flag(value, name)
         elif name == "tick" and not callable(value):
             raise bad_type(name, value, "be a function of the stage")

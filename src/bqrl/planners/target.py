@@ -14,12 +14,11 @@ W (1 - gamma) >= tau.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bqrl import display
 from bqrl.checks import bad_value, number, numbers, whole
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
@@ -30,17 +29,23 @@ from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, returns_grid, rounded_grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP, check_mdp
+from bqrl.planners.earned import MAX_CURVE_WORK, MetPairs, met_pairs, search_target
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.expected import best_mean, is_settled
-from bqrl.planners.plan import TIED, Plan, equal_values, freeze
+from bqrl.planners.facts import Bracketed, Fact, NeutralWins, Tied
+from bqrl.planners.plan import Plan, equal_values, freeze
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
+from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.levels import QuantileLevelPolicy
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 from bqrl.policies.target import TargetPolicy
 
 MAX_BYTES = 4 * 2**30
-NEUTRAL_WINS = "on this grid no policy is proven better than the risk-neutral one"
+MAX_MOVES = 2e7  # of one stage of a plan on pairs
+QUICK_MOVES = 1e6  # the same where a bracket is the alternative: enumerating in vain costs a fraction of a second
+LARGE_WORK = 2e9  # of a sweep on an exact grid from which pairs are tried first: several seconds
+QUICK_CURVE = 2e8  # moves times targets up to which the whole curve is computed beside a plan
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -59,8 +64,8 @@ class GuaranteeCurve(Charted):
         The possible returns x in increasing order.
     shortfall : ndarray of shape (m,)
         W_0(start, x): the smallest probability of a return below x over all policies.
-    sweep : Sweep
-        The sweep behind the curve.
+    sweep : Sweep or MetPairs
+        The sweep behind the curve, on a grid or over the pairs that can be met.
     error : float
         Bound on the relative rounding error of `shortfall`.
     optimistic : tuple of two ndarrays or None
@@ -79,7 +84,7 @@ class GuaranteeCurve(Charted):
     mdp: MDP
     points: FloatArray
     shortfall: FloatArray
-    sweep: Sweep
+    sweep: Sweep | MetPairs
     error: float
     optimistic: tuple[FloatArray, FloatArray] | None = None
     by_choice: bool = False
@@ -91,7 +96,15 @@ class GuaranteeCurve(Charted):
     @property
     def exact(self) -> bool:
         """Whether values are exact rather than bracketed."""
-        return self.sweep.grid.exact
+        return self.optimistic is None
+
+    @property
+    def work(self) -> int:
+        """Number of elementary steps of one pass for one policy."""
+        if isinstance(self.sweep, MetPairs):
+            return self.sweep.moves
+        sizes = self.sweep.grid.size.tolist()
+        return sum(self.mdp.stage(h).successor.size * sizes[h] for h in range(self.mdp.H)) // self.mdp.A
 
     def __call__(self, tau: float | FloatArray) -> Any:
         """Return the best quantile at level(s) tau in (0, 1]; at level 1, the highest return that some policy can reach."""
@@ -156,23 +169,25 @@ class GuaranteeCurve(Charted):
         reached = bool(self.shortfall[best_column(self.shortfall, tau)] * (1.0 + self.error) < tau)
         return reached and self.upper(tau) == self.ceiling(tau)
 
-    def policy(self, tau: float) -> TargetPolicy:
+    def policy(self, tau: float) -> TargetPolicy | EarnedPolicy:
         """Return a policy that attains the best quantile at this level."""
         return self.policy_for(float(self.points[best_column(self.shortfall, _check_level(tau))]))
 
-    def policy_for(self, target: float) -> TargetPolicy:
+    def policy_for(self, target: float) -> TargetPolicy | EarnedPolicy:
         """Return the policy with the smallest probability of a return below `target`; ties are broken by the mean."""
         return self.sweep.policy(number(target, "target"))
 
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
         """Return a policy with the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
-        if not isinstance(self.sweep.values, tuple):
+        if isinstance(self.sweep, MetPairs) or not isinstance(self.sweep.values, tuple):
             raise ArgumentError(
                 "level_policy requires the shortfalls of every stage, got the first only; make the curve with keep=True",
                 name="keep",
                 value=False,
             )
-        return QuantileLevelPolicy(self.policy(tau), self.sweep.values, tau, self.margin(tau).below)
+        targets = self.policy(tau)
+        assert isinstance(targets, TargetPolicy)
+        return QuantileLevelPolicy(targets, self.sweep.values, tau, self.margin(tau).below)
 
     @property
     def steps(self) -> tuple[FloatArray, FloatArray]:
@@ -255,7 +270,48 @@ def guarantee_curve(
     mdp = check_mdp(mdp)
     max_bytes = number(max_bytes, "max_bytes", 0.0, ends="(]")
     points = None if points is None else whole(points, "points", 2)
+    pairs = None if keep else choose_pairs(mdp, None, points, max_bytes)
+    if pairs is not None and pairs.moves * pairs.returns.size <= MAX_CURVE_WORK:
+        return curve_on_pairs(pairs)
     return curve_over(mdp, points=points, max_bytes=max_bytes, keep=keep, tick=tick)
+
+
+def choose_pairs(
+    mdp: MDP, wanted: bool | None, points: int | None, max_bytes: float, columns: Grid | None = None
+) -> MetPairs | None:
+    """Return the pairs that can be met if they are to be used instead of a grid, else None.
+
+    `wanted` True requires them and False forbids them. None uses them if they are few and either no exact grid fits into
+    `max_bytes` or the sweep on it would be far more work. `columns` is the exact grid of the planner, by default that of all
+    returns.
+    """
+    if wanted is False or (wanted is None and points is not None):
+        return None
+    exact = returns_grid(mdp, MAX_POINTS, MAX_SET) if columns is None else columns
+    limit: float = MAX_MOVES
+    if wanted is None:
+        work = 0 if exact is None else sum(mdp.stage(h).successor.size * int(exact.size[h]) for h in range(mdp.H))
+        if exact is None:
+            limit = QUICK_MOVES
+        elif fits(mdp, exact, max_bytes, or_rounded=True):
+            limit = min(MAX_MOVES, work / 1000)
+            if work < LARGE_WORK:
+                return None
+    found = met_pairs(mdp, limit, max_bytes)
+    if found is None and wanted:
+        raise SizeError(
+            f"pairs=True requires at most {MAX_MOVES:.0e} moves per stage within max_bytes={max_bytes:.2g} and rewards that "
+            "rounding errors do not blur, got more moves or closer rewards; omit pairs", needed=MAX_MOVES, limit=MAX_MOVES,
+            name="pairs",
+        )  # fmt: skip
+    return found
+
+
+def curve_on_pairs(pairs: MetPairs, tau: float | None = None) -> GuaranteeCurve:
+    """Return the whole curve over the pairs, or only the points that decide at the level `tau`."""
+    error = rounding_error(pairs.mdp)
+    found = (pairs.returns, pairs.shortfalls(pairs.returns)) if tau is None else search_target(pairs, tau, error)
+    return GuaranteeCurve(mdp=pairs.mdp, points=found[0], shortfall=found[1], sweep=pairs, error=error)
 
 
 def curve_over(
@@ -281,11 +337,20 @@ def curve_over(
 
 
 def plan_target(
-    mdp: MDP, tau: float, *, points: int | None = None, gap: float | None = None, max_bytes: float = MAX_BYTES,
-    tick: Callable[[int], None] | None = None,
+    mdp: MDP, tau: float, *, points: int | None = None, gap: float | None = None, pairs: bool | None = None,
+    max_bytes: float = MAX_BYTES, tick: Callable[[int], None] | None = None,
 ) -> Plan:  # fmt: skip
-    """Return the best policy for the tau-quantile; without an exact grid, a bracket on `points` points or of width `gap`."""
+    """Return the best policy for the tau-quantile; without an exact grid, a bracket on `points` points or of width `gap`.
+
+    `pairs` True plans on the pairs of a state and an amount earned that can be met, and False never does; by default this is
+    done where they are few and no exact grid fits.
+    """
     tau, _ = check_levels(tau)
+    met = choose_pairs(mdp, pairs, points, max_bytes)
+    if met is not None:
+        whole_curve = met.moves * met.returns.size <= QUICK_CURVE
+        plan = plan_from_curve(curve_on_pairs(met, None if whole_curve else tau), tau)
+        return replace(plan, details=(plan.details if whole_curve else {}) | {"pairs": met.count})
     curve = curve_over(mdp, points=points, max_bytes=max_bytes, tick=tick, or_rounded=gap is not None)
     while not curve.exact and gap is not None and (width := curve.ceiling(tau) - curve(tau)) > gap:
         curve = guarantee_curve(mdp, points=finer_size(curve.points.size, width / gap), max_bytes=max_bytes, tick=tick)
@@ -308,18 +373,18 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     if mean_law.quantile(tau) > proven:  # possible on a coarse grid, whose bounds are loose
         policy, law, law_upper, proven = neutral, mean_law, mean_upper, mean_law.quantile(tau)
     value = max(proven, law.quantile(tau))
-    own = "exact" if law_upper is None else f"known within {display.format_number(curve.sweep.grid.error, 3, 1)}"
-    points = display.count_of("point", curve.points.size)
-    notes = [f"{why_rounded(curve.by_choice)}: {points}; the law of the policy is {own}"]
+    assert isinstance(curve.sweep, Sweep)  # pairs are exact
+    error = 0.0 if law_upper is None else curve.sweep.grid.error
+    notes: list[Fact] = [Bracketed(points=curve.points.size, by_choice=curve.by_choice, law_error=error)]
     if policy is neutral:
-        notes.append(NEUTRAL_WINS)
+        notes.append(NeutralWins())
     certain = curve.certain(tau) and (policy is not neutral or is_settled(law, tau, 0.0, curve.error))
     if not certain:
-        notes.append(TIED)
+        notes.append(Tied())
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(curve.upper(tau), value), nominal=value, certain=certain, exact=False, notes=tuple(notes),
-        details={"curve": curve},
+        mdp=curve.mdp, units=curve.mdp.units, details={"curve": curve},
     )  # fmt: skip
 
 
@@ -328,16 +393,11 @@ def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> 
     certain = curve.certain(tau) and value == float(curve(tau))
     upper = value if certain else max(value, curve.upper(tau))
     certain = certain or equal_values(value, upper, law)  # the tied targets are equal up to rounding
-    remedy = "; arithmetic='rational' decides the tie" if curve.mdp.discount == 1.0 else ""
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,
-        certain=certain, exact=True, notes=() if certain else (f"{TIED}{remedy}",), details={"curve": curve},
+        certain=certain, exact=True, mdp=curve.mdp, units=curve.mdp.units,
+        notes=() if certain else (Tied(decidable=curve.mdp.discount == 1.0),), details={"curve": curve},
     )  # fmt: skip
-
-
-def why_rounded(by_choice: bool) -> str:
-    """Return the reason for a bracket, as the start of a note."""
-    return "bracketed on the requested grid" if by_choice else "bracketed because no exact grid of returns fits"
 
 
 def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:

@@ -19,9 +19,10 @@ from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
+from bqrl.planners.facts import Bracketed
 from bqrl.planners.plan import Plan
 from bqrl.planners.sweep import rounding_error, sweep
-from bqrl.planners.target import check_memory, why_rounded
+from bqrl.planners.target import check_memory
 from bqrl.policies.target import TargetPolicy
 
 
@@ -61,7 +62,7 @@ def plan_by_cost(
     return Plan(
         objective=objective, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(value, bound), nominal=value, certain=True, exact=False,
-        notes=(f"{why_rounded(lattice(mdp) is not None)}: {columns.size[0]} points",), details={"target": target},
+        notes=(Bracketed(points=int(columns.size[0]), by_choice=lattice(mdp) is not None),), details={"target": target},
     )  # fmt: skip
 
 

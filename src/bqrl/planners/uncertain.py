@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_value, numbers
-from bqrl.display import count_of, format_number
 from bqrl.errors import GridError, SizeError
 from bqrl.laws.law import size_of
 from bqrl.laws.objectives import Quantile, quantile_objective
@@ -36,7 +35,8 @@ from bqrl.mdp.sums import Sums, sums_of
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.expected import is_settled
-from bqrl.planners.plan import GAP_TOL, TIED, Plan
+from bqrl.planners.facts import Fact, Guaranteed, RoundedReturns, Tied
+from bqrl.planners.plan import GAP_TOL, Plan
 from bqrl.planners.sweep import (
     NO_ORDER,
     NO_TABLE,
@@ -95,7 +95,7 @@ def plan_uncertain(
             given = plan_buffered(mdp, tau, beta, points=points, max_bytes=max_bytes)
         alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
         # Ties can be decided in exact fractions only for plans without a ball, so that remedy is left out.
-        notes = tuple(TIED if note.startswith(TIED) else note for note in given.notes)
+        notes = tuple(Tied() if isinstance(note, Tied) else note for note in given.notes)
         details = given.details | (alone if attitude == "optimistic" else {})
         return replace(given, attitude=attitude, notes=notes, details=details)
     if missing is not None:
@@ -137,7 +137,7 @@ def _plan_quantile(
     law, law_upper = law_bracket(mdp, policy)
     nominal, details = law.quantile(tau), {"shortfall": done.root[:-1]}
     certain = certain and is_settled(law, tau, 0.0, rounding_error(mdp))
-    notes = [] if certain else [TIED]
+    notes: list[Fact] = [] if certain else [Tied()]
     if optimistic:
         value, upper = nominal, max(upper, nominal)
         if columns.exact:
@@ -147,8 +147,7 @@ def _plan_quantile(
         curve = curve_over(mdp, points=points, max_bytes=max_bytes, half=np.zeros_like(half))
         value = float(cut_to_possible(mdp, target))
         upper = max(value, curve.upper(tau))
-        least = format_number(value, direction=-1)
-        notes.insert(0, f"at least {least} with probability above {1 - tau:g} under every kernel in the ball")
+        notes.insert(0, Guaranteed(value=value, tau=tau))
     notes += _rounding_notes(columns)
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
@@ -156,13 +155,11 @@ def _plan_quantile(
     )  # fmt: skip
 
 
-def _rounding_notes(columns: Grid) -> tuple[str, ...]:
-    """Return the note for a plan on a rounded grid; an exact grid has none."""
+def _rounding_notes(columns: Grid) -> tuple[Fact, ...]:
+    """Return the fact that a grid is rounded; an exact grid has none."""
     if not isinstance(columns, Rounded):
         return ()
-    way = "up" if columns.up else "down"
-    points = count_of("point", columns.size[0])
-    return (f"returns are rounded {way} to {points}, by at most {format_number(columns.error, 3, 1)}",)
+    return (RoundedReturns(points=int(columns.size[0]), error=columns.error, up=columns.up),)
 
 
 def _best_target(shortfall: FloatArray, tau: float, error: float) -> tuple[int, int, bool]:
@@ -246,11 +243,7 @@ def _plan_robust_buffered(
     law, law_upper = law_bracket(mdp, policy)
     own = law.buffered_quantile(tau, beta)
     value = float(cut_to_possible(mdp, min(value, own)))  # the nominal kernel is in the ball
-    least = format_number(value, direction=-1)
-    notes = (
-        f"at least {least} under every kernel in the ball, by robust evaluation of this policy",
-        *_rounding_notes(columns),
-    )
+    notes = (Guaranteed(value=value), *_rounding_notes(columns))
     return Plan(
         objective=quantile_objective(tau, beta),
         planner="target", policy=policy, law=law, law_upper=law_upper, value=value,

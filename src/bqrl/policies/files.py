@@ -15,6 +15,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import paid_from_arrays
 from bqrl.mdp.table import MAX_ID
 from bqrl.mdp.validation import MAX_STAGES
+from bqrl.policies.earned import Earned, EarnedPolicy
 from bqrl.policies.labels import LabelPolicy, label_graph
 from bqrl.policies.levels import QuantileLevelPolicy
 from bqrl.policies.markov import MarkovPolicy
@@ -87,6 +88,23 @@ def _read_target(arrays: Arrays) -> TargetPolicy:
     return TargetPolicy(replace(grid, paid=paid), [arrays[f"actions_{h}"] for h in range(grid.H)], target, extra)
 
 
+def _read_earned(arrays: Arrays) -> EarnedPolicy:
+    fallback = _read_actions(arrays, "fallback", 2)
+    H, S = fallback.shape
+    require(0 < H <= MAX_STAGES and S > 0, "fallback", f"hold 1 to {MAX_STAGES} stages", f"shape {fallback.shape}")
+    target, discount, slack = floats_of(arrays, "numbers", (3,)).tolist()
+    valid = slack >= 0.0 and 0.0 < discount <= 1.0
+    require(valid, "numbers", "hold a target, a discount in (0, 1] and a slack", [target, discount, slack])
+    stages = []
+    for h in range(H):
+        action = _read_actions(arrays, f"action_{h}", 1)
+        start = whole_numbers_of(arrays, f"start_{h}", (S + 1,))
+        rises = start[0] == 0 and start[-1] == action.size and bool(np.all(np.diff(start) >= 0))
+        require(rises, f"start_{h}", f"rise from 0 to {action.size}", start)
+        stages.append(Earned(start, floats_of(arrays, f"total_{h}", (action.size,)), action))
+    return EarnedPolicy(stages, fallback, target, discount, slack, paid_from_arrays(arrays, H, S))
+
+
 def _read_labels(arrays: Arrays) -> LabelPolicy:
     H = int(whole_numbers_of(arrays, "H", ()))
     require(1 <= H <= MAX_STAGES, "H", f"be from 1 to {MAX_STAGES}", H)
@@ -138,6 +156,7 @@ READERS: dict[str, Callable[[Arrays], Policy]] = {
     MarkovPolicy.kind: _read_markov,
     StochasticPolicy.kind: _read_stochastic,
     TargetPolicy.kind: _read_target,
+    EarnedPolicy.kind: _read_earned,
     LabelPolicy.kind: _read_labels,
     QuantileLevelPolicy.kind: _read_level,
     MixturePolicy.kind: _read_mixture,

@@ -73,10 +73,14 @@ def expected_rewards(mdp: MDP, h: int) -> FloatArray:
 
 
 def stage_masses(
-    mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid
+    mdp: MDP, policy: MarkovPolicy | TargetPolicy, columns: Grid, sums: Sums | None = None
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the possible sums before each stage and at the end, each with the probability (S, sums) of state and sum."""
-    sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)  # a rounded grid is used once
+    """Yield the possible sums before each stage and at the end, each with the probability (S, sums) of state and sum.
+
+    `sums` are those of the problem on this grid, if the caller has them.
+    """
+    if sums is None:
+        sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)  # a rounded grid is used once
     mass = mdp.mu[:, None].copy()
     for h in range(mdp.H):
         yield sums.values(h), mass

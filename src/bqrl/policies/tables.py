@@ -27,6 +27,7 @@ from bqrl.checks import bad_value, flag, number
 from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.grid import Rounded
 from bqrl.mdp.model import MDP
+from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.forward import play_shares, stage_masses, sums_grid
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
@@ -117,6 +118,8 @@ def _rows(policy: Policy, mdp: MDP, reachable: bool) -> Iterator[Row]:
             yield _row(mdp, h, s, a, share=float(shares[h, s, a]), probability=float(mass[h, s, a]))
     elif isinstance(policy, TargetPolicy):
         yield from _target_rows(policy, mdp) if reachable else _need_rows(policy, mdp)
+    elif isinstance(policy, EarnedPolicy) and reachable and policy.discount == mdp.discount:
+        yield from _earned_rows(policy, mdp)
     else:
         yield from _label_rows(policy, mdp)
 
@@ -157,6 +160,22 @@ def _target_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
                 memory = {"earned_from": low, "earned_to": high, "target": target, "need_from": least, "need_to": most}
                 probability = float(mass[s, met[first : last + 1]].sum())
                 yield _row(mdp, h, s, played[s, met[first]], memory, probability=probability, **counting)
+
+
+def _earned_rows(policy: EarnedPolicy, mdp: MDP) -> Iterator[Row]:
+    """Yield one row per run of amounts earned with the same action, in the form of the rows of a target policy."""
+    for h, pairs in zip(range(mdp.H), reached_pairs(policy, mdp), strict=False):
+        order = np.lexsort((pairs.memory, pairs.state))
+        counting: Row = {} if mdp.discount == 1.0 else {"worth": mdp.discount**h}
+        for part in np.split(order, np.flatnonzero(np.diff(pairs.state[order])) + 1):
+            for first, last in _runs(pairs.action[part]):
+                run = part[first : last + 1]
+                low, high = float(pairs.memory[run[0]]), float(pairs.memory[run[-1]])
+                needs = {"target": policy.target, "need_from": policy.target - high, "need_to": policy.target - low}
+                memory = {"earned_from": low, "earned_to": high, **needs}
+                probability = float(pairs.probability[run].sum())
+                s, a = int(pairs.state[run[0]]), pairs.action[run[0]]
+                yield _row(mdp, h, s, a, memory, probability=probability, **counting)
 
 
 def _need_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:

@@ -11,12 +11,13 @@ from typing import Any
 from bqrl.display import format_number, percent
 from bqrl.laws.objectives import quantile_objective
 from bqrl.logs.estimate import Estimate
+from bqrl.planners.facts import Fact, Promised
 from bqrl.planners.plan import Plan
 from bqrl.results import charts
 from bqrl.results.charts import altair, chart_of, colour_channel, join_charts, tooltips, with_charts, with_title
 from bqrl.results.plans import policy_files
-from bqrl.results.result import Result, ResultTable, asked_for, chart_files, saved_bytes, versions
-from bqrl.results.words import PLAIN, Words
+from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes, versions
+from bqrl.results.words import PLAIN, Words, remark, sentence
 from bqrl.study.scores import spread_indices
 
 MAX_ROWS = 1000  # points of the chart of rows
@@ -41,24 +42,31 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
         logged = found | (none if beta else {}) | {"meaning": meaning}
         if math.isnan(found["value"]):
             logged |= {"value": None, "meaning": CUT}
-    reason = estimate.reason(tau, words.stage, beta)
+    obstacle = estimate.obstacle(tau, beta)
+    promised, others = split_promise(promise)
     return {
         "policies": [
             {"policy": "logging policy", **logged},
             {"policy": "plug-in plan", "value": estimate.plug_in(*levels).value, **none, "meaning": CLAIM},
             {"policy": "robust plan", "value": promise.value, **none, "meaning": PROMISE},
         ],
-        "sentence": estimate.sentence(*levels, promise.value, words.amount, words.stage),
-        "notes": list(promise.notes[1:]),  # the first is the sentence
+        "sentence": remark(promised, words),
+        "notes": [remark(fact, words) for fact in others if fact != obstacle],
         "without_data": estimate.without_data(*levels),
-        "useful": reason is None,
-        "reason": reason,
+        "useful": obstacle is None,
+        "reason": None if obstacle is None else remark(obstacle, words),
         "gains": estimate.gains(*levels),
         "coverage": estimate.coverage(),
         "limits": estimate.limits(tau),
         "projection": estimate.projection(tau, beta=beta),
         "assumptions": list(estimate.assumptions),
     }
+
+
+def split_promise(plan: Plan) -> tuple[Promised, list[Fact]]:
+    """The promise of an estimate's plan, and the other facts about it."""
+    (promised,) = (fact for fact in plan.notes if isinstance(fact, Promised))
+    return promised, [fact for fact in plan.notes if fact is not promised]
 
 
 def fit_result(
@@ -80,9 +88,8 @@ def fit_result(
         none = estimate.trivial(promise.value)
         adds = "No useful promise is possible" if none else "Why the data add nothing to the promise"
         sentences.append(f"{adds}: {content['reason']}.")
-    sentences += [f"Promise: {note}." for note in content["notes"] if note != content["reason"]]
-    sentences += [gain_sentence(gain, words) for gain in content["gains"]]
-    sentences.append(
+    asides = [*map(sentence, content["notes"]), *(gain_sentence(gain, words) for gain in content["gains"])]
+    asides.append(
         f"Coverage: {words.count('episode', seen['episodes'])}, {words.count('step', seen['steps'])}, "
         f"{seen['rows_seen']} of {seen['rows']} rows seen, median visits {seen['median_visits']:g}."
     )
@@ -91,7 +98,7 @@ def fit_result(
         title=words.title,
         settings=asked_for(settings),
         tables=tables,
-        sentences=sentences,
+        sentences=[*sentences, *(Sentence(text, aside=True) for text in asides)],
         details={**content, "settings": dict(settings), "versions": versions()},
         files=files,
         left_out=left_out,

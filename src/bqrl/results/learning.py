@@ -50,7 +50,7 @@ class Learned:
 
     experiment: Experiment
     words: Words
-    model: Mapping[str, Any]  # sizes of the problem
+    model: Mapping[str, Any]  # sizes of the problem; empty if they are not known
     settings: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     alone: bool = False  # one learner, whose policy is shown
@@ -195,7 +195,9 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
     tables, attached, left_out = learner_tables(found, document), dict(files), list[str]()
     for one in experiment.learners:
         for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
-            stem = file_stem(str(one.learner), one.params, seed, alone=found.alone)
+            stem = file_stem(
+                one.learner if isinstance(one.learner, str) else one.label, one.params, seed, alone=found.alone
+            )
             attached[f"record_{stem}.npz"] = saved_bytes(record)
     if document["beats"]:
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
@@ -221,7 +223,7 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
     result = Result(
         kind="learning" if found.alone else "comparison",
         title=words.title,
-        settings={"size": in_one_line(found.model, words)} | asked_for(found.settings),
+        settings=({"size": in_one_line(found.model, words)} if found.model else {}) | asked_for(found.settings),
         tables=tables,
         sentences=[document["meaning"]],
         details=document,

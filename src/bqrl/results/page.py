@@ -29,12 +29,14 @@ def page(result: Result) -> str:
     template = environment.from_string((Path(__file__).parent / "page.html.j2").read_text(encoding="utf-8"))
     choices = [choice for choice in result.choices if len(choice.values) > 1]
     chosen = {choice.name: choice.values[choice.start] for choice in choices}
+    lines = [line for line in result.lines if all(chosen.get(key, x) == x for key, x in line.when.items())]
     tables = [_table(name, table) for name, table in result.tables.items()]
     files = {table["name"]: table["csv"] for table in tables}
     data = {"choices": choices, "sentences": result.lines, "charts": list(result.charts.values()), "tables": files}
     html: str = template.render(
         result=result,
-        shown=[line.text for line in result.lines if all(chosen.get(key, x) == x for key, x in line.when.items())],
+        shown=[line.text for line in lines if not line.aside],
+        asides=[line.text for line in lines if line.aside],
         choices=choices,
         tables=tables,
         settings={key.replace("_", " "): cell(x) for key, x in result.settings.items() if x is not None},

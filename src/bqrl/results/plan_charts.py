@@ -58,14 +58,20 @@ def plan_charts(
     """Charts by name: the guarantee curve, if given, and the laws of the returns; `neutral` is the risk-neutral law."""
     others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
     drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, others, words)}
-    laws, rounded = {plan.tau: plan.law for plan in plans}, any(plan.law_upper is not None for plan in plans)
+    laws, rounded = {plan_key(plan): plan.law for plan in plans}, any(not plan.law_exact for plan in plans)
     what, promises = _promises(plans)
     shown = law_chart(laws, promises, what=what, neutral=neutral, rounded=rounded, words=words)
     return drawn | {"return_law": shown}
 
 
+def plan_key(plan: Plan) -> float:
+    """The value of the parameter `tau` that shows a plan: its level, or 0 if the objective has none."""
+    return plan.tau if plan.by_level else 0.0
+
+
 def _promises(plans: Sequence[Plan]) -> tuple[str, dict[float, float]]:
     """What charts mark, and its value by level: the promise or, for buffered plans that are not robust, the quantile."""
+    plans = [plan for plan in plans if plan.by_level]  # the values of others are not returns of a level
     if any(plan.beta > 0.0 and plan.attitude != "robust" for plan in plans):
         return "the τ-quantile", {plan.tau: plan.law.quantile(plan.tau) for plan in plans}
     return "the promise", {plan.tau: plan.value for plan in plans}
@@ -202,7 +208,7 @@ def policy_chart(
     state: str = "state",
     visits: bool = True,
 ) -> Any:
-    """Map of the most frequent action by stage and state; the title says so if the map is not a rule to follow.
+    """Map of the most frequent action by stage and state; the subtitle says so if the map is not a rule to follow.
 
     `shares` holds for each level the probability, shape (H, S, A), of being in a state at a stage and playing an action;
     `neutral` is that of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral". Without `visits` the
@@ -218,7 +224,7 @@ def policy_chart(
         places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
     note += f" {MAX_STAGES} of {words.count(words.stage, len(met))}." if stages.size < len(met) else ""
     if any((share > 0.0).sum(axis=2).max() > 1 for _, _, share in maps):
-        title += f": {MOST_FREQUENT}"
+        note = f"Shown: the {MOST_FREQUENT}. {note}"
         note += " This map is not a rule to follow; the table of decisions (policy) is."
     rows = [
         [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], _part(share[h, s]), total]

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from bqrl.display import format_number, percent
-from bqrl.errors import PolicyError, SizeError
+from bqrl.errors import ArgumentError, PolicyError, SizeError
 from bqrl.laws.law import Law
+from bqrl.learners.run import digest
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan
-from bqrl.planners.target import GuaranteeCurve
+from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
+from bqrl.policies.forward import play_shares
 from bqrl.policies.protocol import THIS_MODEL, Policy
 from bqrl.policies.tables import decision_rows, wide_rows
 from bqrl.results.charts import with_charts
-from bqrl.results.plan_charts import plan_charts, policy_chart
+from bqrl.results.plan_charts import plan_charts, plan_key, policy_chart
 from bqrl.results.result import Control, Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes, versions
-from bqrl.results.words import PLAIN, Words, meaning, sentence
+from bqrl.results.words import PLAIN, Words, meaning, remarks, sentence
+from bqrl.study.runner import Watch
 from bqrl.study.tables import level_name
 
 MAX_SHARES = 4_000_000  # entries (stage, state, action) of the largest policy map
 MAX_WIDE = 30  # stages of an overview table (states by stages)
+LIMITS = ("points", "max_bytes")  # settings that limit a sweep
+SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
+SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns for further levels: five seconds on two cores of 2024
 FILES = (  # files that a folder may hold; LEVEL_FILES are those of each level
     "levels.csv", "return_laws.csv", "guarantee_curve.csv", *chart_files(["guarantee_curve", "return_law", "policy_map"]),
 )  # fmt: skip
@@ -52,6 +58,56 @@ class Solved:
         """Plans at the requested levels, then at further levels."""
         asked = {plan.tau for plan in self.plans}
         return [*self.plans, *(plan for plan in self.others if plan.tau not in asked)]
+
+
+def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, Any] | None = None) -> Solved:
+    """Plans of one problem with the risk-neutral policy; `settings` are those requested, by default those of the plans."""
+    mdp = plans[0].mdp if plans else None
+    if mdp is None or any(plan.mdp is None or _differ(plan.mdp, mdp) for plan in plans):
+        raise ArgumentError("expected plans of one problem, got others; make them with solve", name="thing")
+    if len(plans) > 1 and (len({plan.tau for plan in plans}) < len(plans) or not all(plan.by_level for plan in plans)):
+        labels = ", ".join(plan.objective.label for plan in plans)
+        text = f"expected plans at different levels, got {labels}; report them one by one, or use compare"
+        raise ArgumentError(text, name="thing")
+    if settings is None:
+        first = plans[0]
+        said = {"objective": [plan.objective.label for plan in plans], "planner": first.planner}
+        settings = said | ({} if first.attitude == "nominal" else {"attitude": first.attitude})
+    neutral = None
+    if all(plan.planner != "expected" for plan in plans):  # on a grid as fine as that of the plans
+        grids = (getattr(plan.policy, "grid", None) for plan in plans)
+        finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
+        policy, law, upper = risk_neutral(mdp, finest)
+        neutral = (policy, law, upper or law)
+    return Solved(
+        words=words, mdp=mdp, plans=tuple(sorted(plans, key=plan_key)), neutral=neutral, settings=settings,
+        curve=plans[-1].details.get("curve"), seconds=sum(plan.seconds for plan in plans),
+    )  # fmt: skip
+
+
+def _differ(one: MDP, other: MDP) -> bool:
+    return one is not other and digest(one) != digest(other)
+
+
+def with_chart_data(solved: Solved, watch: Watch | None = None) -> Solved:
+    """Add the data of charts: the guarantee curve, plans at further levels, and how often actions are played."""
+    mdp, curve, first, others = solved.mdp, solved.curve, solved.plans[0], list[Plan]()
+    watch = Watch() if watch is None else watch
+    if curve is None:
+        watch.phase("guarantee curve", mdp.H)
+        limits = {name: solved.settings[name] for name in LIMITS if solved.settings.get(name) is not None}
+        with suppress(ValueError):  # the sweep does not fit into memory
+            curve = guarantee_curve(mdp, tick=lambda _: watch.tick(), **limits)
+    if curve is not None and "curve" in first.details and first.beta == 0.0 and first.attitude == "nominal":
+        further = list(SLIDER)[: int(SLIDER_WORK / curve.work)]
+        others = [plan_from_curve(curve, level) for level in watch.track(further, "further levels")]
+    shares, neutral = dict[float, FloatArray](), None
+    if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
+        every = watch.track([*solved.plans, *others], "policy map")
+        shares = {plan_key(plan): play_shares(mdp, plan.policy) for plan in every}
+        neutral = None if solved.neutral is None else play_shares(mdp, solved.neutral[0])
+    watch.phase("drawing")
+    return replace(solved, curve=curve, others=tuple(others), shares=shares, neutral_shares=neutral)
 
 
 def plan_document(solved: Solved) -> dict[str, Any]:
@@ -107,7 +163,7 @@ def plan_result(solved: Solved) -> Result:
         said = f"The {best} of any policy, from each level to the next."
         tables["guarantee_curve"] = ResultTable(solved.curve.rows(), titles=titles, caption=said)
     for plan in solved.plans:
-        level = f"tau{level_name(plan.tau)}"
+        level = f"_tau{level_name(plan.tau)}" if plan.by_level else ""
         if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
             with suppress(
                 PolicyError, SizeError
@@ -116,8 +172,8 @@ def plan_result(solved: Solved) -> Result:
                     wide_rows(plan.policy, mdp, rewards=THIS_MODEL),
                     f"The action by state and {words.stage}.",
                 )
-                tables[f"overview_{level}"] = ResultTable(overview, caption=caption)
-        left_out += policy_files(plan.policy, mdp, words, f"policy_{level}", f"{plan.objective.label}: ", tables, files)
+                tables[f"overview{level}"] = ResultTable(overview, caption=caption)
+        left_out += policy_files(plan.policy, mdp, words, f"policy{level}", f"{plan.objective.label}: ", tables, files)
     sentences, choices = _sentences(solved)
 
     def charts() -> dict[str, Any]:
@@ -179,6 +235,7 @@ def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, La
         "target": getattr(plan.policy, "target", None),
         "randomized_upper": plan.details.get("randomized"),
         "risk_neutral": None,
+        "notes": remarks(plan, words),
     }
     if neutral is not None:
         low, high = (plan.objective(law) for law in neutral[1:])
@@ -224,6 +281,8 @@ def _kind(level: Mapping[str, Any]) -> str:
     """Name of the value of a level."""
     if level["attitude"] == "robust" or not level["exact"]:
         return "guaranteed" if level["attitude"] == "robust" else "at least"
+    if level["beta"] is None:
+        return str(level["objective"])
     if level["beta"] == 0.0:
         return "quantile"
     return "CVaR" if level["beta"] == level["tau"] else "buffered quantile"
@@ -235,22 +294,30 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
     levels = [plan.tau for plan in plans]
     labels = [f"{percent(tau)} of runs may fall short" for tau in levels]
     start = levels.index(solved.plans[0].tau)
-    sentences, choices = [], [Control(name="tau", title="Level τ", values=levels, labels=labels, start=start)]
+    sentences, choices = [], list[Control]()
+    if solved.plans[0].by_level:
+        choices.append(Control(name="tau", title="Level τ", values=levels, labels=labels, start=start))
     if solved.neutral is not None:
         values, labels = ["best", "risk-neutral"], ["planned", "risk-neutral"]
         choices.append(Control(name="policy", title="Policy", values=values, labels=labels))
         text = "Shown: the risk-neutral policy. Lines and numbers in red belong to the planned policy."
         sentences.append(Sentence(text, when={"policy": "risk-neutral"}))
     for plan in plans:
-        notes = plan.notes if plan.attitude == "nominal" else ()  # with a radius the sentence already says it
-        text = " ".join([level_facts(plan, solved.words, solved.neutral)["meaning"], *map(sentence, notes)])
-        sentences.append(Sentence(text, when={"tau": plan.tau}))
+        notes = (
+            remarks(plan, solved.words) if plan.attitude == "nominal" else ()
+        )  # with a radius the sentence already says it
+        when = {"tau": plan.tau} if plan.by_level else {}
+        sentences.append(Sentence(level_facts(plan, solved.words, solved.neutral)["meaning"], when=when))
+        sentences += [Sentence(sentence(note), when=when, aside=True) for note in notes]
     return sentences, choices
 
 
 def _laws(solved: Solved) -> ResultTable:
     """The laws of all policies; a bracketed law has two entries, lower and upper."""
-    pairs = {f"tau={plan.tau!r}": (plan.law, plan.law_upper or plan.law) for plan in solved.plans}
+    pairs = {
+        f"tau={plan.tau!r}" if plan.by_level else "planned": (plan.law, plan.law_upper or plan.law)
+        for plan in solved.plans
+    }
     if solved.neutral is not None:
         pairs["risk-neutral"] = solved.neutral[1:]
     laws = dict[str, Law]()

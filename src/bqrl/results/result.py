@@ -52,11 +52,15 @@ class ResultTable:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence; with `when`, it is shown only while the page's choices have these values."""
+    """One sentence; with `when`, it is shown only while the page's choices have these values.
+
+    The page folds an `aside`, such as the size of a grid, below the headline.
+    """
 
     text: str
     _: KW_ONLY
     when: Mapping[str, Any] = field(default_factory=dict)
+    aside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,8 @@ from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart,
 from bqrl.results.plans import curve_value, level_facts
 from bqrl.results.result import ResultTable
 from bqrl.results.words import Words, display_table, order_of, sentence
+from bqrl.results.words import remark as remark
+from bqrl.results.words import remarks as remarks
 from bqrl.study.scores import Contender, Experiment, spread_indices
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
@@ -199,7 +201,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     Plan: (plan_view, lambda plan: {
         "objective": plan.objective.label, "value": plan.value, "upper bound": plan.upper, "proven": plan.certain,
         "mean": plan.mean, "policy": plan.policy.kind,
-        "meaning": " ".join([level_facts(plan, Words.of(plan))["meaning"], *map(sentence, plan.notes)]),
+        "meaning": " ".join([level_facts(plan, Words.of(plan))["meaning"], *map(sentence, plan.remarks)]),
     }),
     GuaranteeCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), lambda curve: [
         {"level": tau, Words.of(curve.mdp).titled(curve_value(curve)): curve(tau)} for tau in LEVELS

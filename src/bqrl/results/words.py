@@ -1,7 +1,8 @@
-"""Numbers as text, and sentences about plans and learning runs.
+"""Numbers as text, and sentences about plans, their notes and learning runs.
 
 A quantile x at level tau promises P(G >= x) > 1 - tau, hence "in 9 of 10 runs you get at least x" at tau = 0.1. A CVaR is
-a mean over the worst runs, a buffered quantile a mean between two levels; each has its own sentence.
+a mean over the worst runs, a buffered quantile a mean between two levels; each has its own sentence. `remark` puts each fact of
+`planners/facts.py` into words.
 """
 
 from __future__ import annotations
@@ -9,16 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from bqrl.checks import is_one_line, one_line
+from bqrl.checks import bad_value, exact_text, is_one_line, one_line
 from bqrl.display import count_of, format_number, percent, runs
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
-from bqrl.planners.plan import GAP_TOL, equal_values, fragility
+from bqrl.laws.objectives import quantile_objective
+from bqrl.logs.estimate import BY_STAGE, POOLED
+from bqrl.planners import facts
+from bqrl.planners.plan import GAP_TOL, Plan, equal_values, fragility
+from bqrl.policies.tables import COLUMNS
 from bqrl.results.result import ResultTable
 from bqrl.study.scores import PROVEN, Experiment
 
@@ -41,6 +47,9 @@ class Words:
             if not is_one_line(text):
                 rule = "must be one line of text without control characters"
                 raise ArgumentError(f"{option} {rule}, got {one_line(text)}; remove them", name=option, value=text)
+        if self.stage in COLUMNS:
+            rule, remedy = "not be a column of the policy's table", "choose another word"
+            raise bad_value("stage_name", self.stage, rule, remedy=remedy)
 
     count = staticmethod(count_of)  # "1 state", "3 states"
 
@@ -232,6 +241,181 @@ def learning_sentences(document: Mapping[str, Any], order: str, words: Words) ->
 def _are_equal(x: float, y: float, size: float = 0.0) -> bool:
     """Whether two values differ only by rounding; `size` is the size of the returns."""
     return x == y or abs(x - y) <= GAP_TOL * max(abs(x), abs(y), abs(size)) < math.inf
+
+
+# -- facts ----------------------------------------------------------------------------------------------------------------
+
+
+def remarks(plan: Plan, words: Words | None = None) -> list[str]:
+    """The notes of a plan in words, by default with the unit of its problem."""
+    return [remark(fact, words or Words.of(plan)) for fact in plan.notes]
+
+
+@singledispatch
+def remark(fact: facts.Fact, words: Words = PLAIN) -> str:
+    """One fact in words, as the start or the whole of a sentence; each kind of fact has its own function below."""
+    raise NotImplementedError(f"results/words.py has no words for {type(fact).__name__}")
+
+
+@remark.register
+def _(fact: facts.Bracketed, words: Words = PLAIN) -> str:
+    why = "because no exact grid of returns fits"
+    if fact.lattice:
+        why = "because a buffered plan requires returns on a lattice, and none of a suitable size fits"
+    said = f"bracketed {'on the requested grid' if fact.by_choice else why}: {count_of('point', fact.points)}"
+    if fact.law_error is None:
+        return said
+    within = f"known within {words.amount(format_number(fact.law_error, 3, 1))}"
+    return f"{said}; the law of the policy is {within if fact.law_error else 'exact'}"
+
+
+@remark.register
+def _(fact: facts.RoundedReturns, words: Words = PLAIN) -> str:
+    way, points = "up" if fact.up else "down", count_of("point", fact.points)
+    return f"returns are rounded {way} to {points}, by at most {words.amount(format_number(fact.error, 3, 1))}"
+
+
+@remark.register
+def _(fact: facts.RoundedLaw, words: Words = PLAIN) -> str:
+    error = words.amount(format_number(fact.error, 2, 1))
+    return f"no exact grid of returns fits: the law is known up to a rounding error of {error}"
+
+
+@remark.register
+def _(fact: facts.NeutralWins, words: Words = PLAIN) -> str:
+    return "on this grid no policy is proven better than the risk-neutral one"
+
+
+@remark.register
+def _(fact: facts.Tied, words: Words = PLAIN) -> str:
+    if fact.averaged:
+        return "proven up to rounding: a probability equals a level"
+    remedy = "; arithmetic='rational' decides the tie" if fact.decidable else ""
+    return f"a probability equals the level up to rounding{remedy}"
+
+
+@remark.register
+def _(fact: facts.DecidedInFractions, words: Words = PLAIN) -> str:
+    return f"decided in exact fractions: the shortfall {fact.shortfall} is below {fact.level}"
+
+
+@remark.register
+def _(fact: facts.BestMean, words: Words = PLAIN) -> str:
+    mean, best = (words.amount(format_number(x, direction=-1)) for x in (fact.mean, fact.best))
+    gap = words.amount(format_number(fact.gap, 3, 1))
+    below = f"at most {gap} below the best mean" if fact.gap > 0.0 else "the best"
+    return f"mean {mean}, {below} among policies with this guarantee; the best mean of all policies is {best}"
+
+
+@remark.register
+def _(fact: facts.BufferBelowMargin, words: Words = PLAIN) -> str:
+    return f"the buffer is below the margin {fact.margin:.3g}: the optimum is the quantile itself"
+
+
+@remark.register
+def _(fact: facts.NoFinerGrid, words: Words = PLAIN) -> str:
+    left = "the remaining gap is that between deterministic and randomized policies"
+    return f"finer grids do not reach gap={fact.gap:g}: {left}"
+
+
+@remark.register
+def _(fact: facts.NearRandomized, words: Words = PLAIN) -> str:
+    verb = f"comes within {words.amount(format_number(fact.gap, 2, 1))} of" if fact.gap else "attains"
+    return f"a deterministic policy {verb} the randomized bound"
+
+
+@remark.register
+def _(fact: facts.BestDeterministic, words: Words = PLAIN) -> str:
+    if fact.gap:
+        gap = words.amount(format_number(fact.gap, 2, 1))
+        return f"no deterministic policy exceeds this value by more than {gap}"
+    best = words.amount(format_number(fact.randomized))
+    return f"proven best deterministic policy; the best randomized policy has {best}"
+
+
+@remark.register
+def _(fact: facts.RuleFound, words: Words = PLAIN) -> str:
+    if fact.best:
+        return "no policy with memory is better than this rule"
+    return "a local search found this rule; upper is the optimum of all policies, with memory"
+
+
+@remark.register
+def _(fact: facts.RuleOrder, words: Words = PLAIN) -> str:
+    return f"order: states {fact.states}, actions {fact.actions}"
+
+
+@remark.register
+def _(fact: facts.Guaranteed, words: Words = PLAIN) -> str:
+    least = f"at least {words.amount(format_number(fact.value, direction=-1))}"
+    if fact.tau is None:
+        return f"{least} under every kernel in the ball, by robust evaluation of this policy"
+    return f"{least} with probability above {1 - fact.tau:g} under every kernel in the ball"
+
+
+@remark.register
+def _(fact: facts.Promised, words: Words = PLAIN) -> str:
+    if fact.value == -math.inf:
+        helps = {"reward_range": "which bounds unseen outcomes"}
+        helps["start"] = "as the law of the first state is not known well enough"
+        remedy = f"; declare {fact.declare}, {helps[fact.declare]}" if fact.declare else ""
+        return f"No promise is possible at level {exact_text(fact.tau)} with these {fact.episodes} episodes{remedy}."
+    least = words.amount(format_number(fact.value, direction=-1))
+    what = f"in {runs(fact.tau, 'episodes')} you get at least {least}"
+    if fact.beta > 0.0:
+        what = f"the {quantile_objective(fact.tau, fact.beta).label} of the return is at least {least}"
+    named = {text.format("stage"): text.format(words.stage) for text in (BY_STAGE, POOLED)}
+    assumed = "; ".join(named.get(text, text) for text in fact.assumptions)
+    said = f"With {percent(fact.confidence)} confidence, {what}, assuming that {assumed}."
+    if not fact.no_data:
+        return said
+    used = "no data but the first states" if fact.start_estimated else "no data"
+    return f"{said} This promise uses {used}: it is what the declared support and rewards alone guarantee."
+
+
+@remark.register
+def _(fact: facts.OpenStates, words: Words = PLAIN) -> str:
+    names = ", ".join([*map(repr, fact.states[:3]), *["..."] * (len(fact.states) > 3)])
+    several, steps = "s" * (len(fact.states) > 1), count_of("step", fact.steps)
+    cause = f"no successor is recorded for state{several} {names} ({steps}), so the worst is assumed to follow"
+    return f"{cause}; give next_state, the state itself if it is never left, or mark complete episodes in a column end"
+
+
+@remark.register
+def _(fact: facts.UnknownStart, words: Words = PLAIN) -> str:
+    return f"the law of the first state is known only up to a mass of {fact.mass:.3g}; declare start"
+
+
+@remark.register
+def _(fact: facts.UntriedState, words: Words = PLAIN) -> str:
+    place = f"state {fact.state!r}{_at_stage(fact.stage, words)}"
+    return f"no action was ever tried in {place}, which has probability {fact.probability:.2g}"
+
+
+@remark.register
+def _(fact: facts.NothingToLearn, words: Words = PLAIN) -> str:
+    return "even the empirical model taken as the true one promises no more; other actions must be tried"
+
+
+@remark.register
+def _(fact: facts.UncertainRow, words: Words = PLAIN) -> str:
+    place, n = f"action {fact.action!r} in state {fact.state!r}{_at_stage(fact.stage, words)}", fact.observations
+    if not n:
+        return f"{place} was never tried"
+    own = fact.visits == n
+    others = f"; it is the costliest of {fact.among} uncertain rows" if fact.among else ""
+    if own and 10 <= n < 2 * fact.outcomes:  # as with continuous rewards
+        others += f"; it showed {fact.outcomes} different outcomes, round its rewards down or merge states"
+    known = f"{'was tried' if own else 'has noise that was observed'} {'once' if n == 1 else f'{n} times'}"
+    mass = (
+        f"with the radius {fact.radius:.2g} a mass of {fact.radius / 2:.2g} may lie on worse outcomes than those seen"
+    )
+    return f"{place} {known}: {mass}{others}"
+
+
+def _at_stage(stage: int | None, words: Words) -> str:
+    """A stage, counted from 1, as the end of a phrase; empty if the stages are pooled."""
+    return "" if stage is None else f" at {words.stage} {stage}"
 
 
 def sentence(text: str) -> str:

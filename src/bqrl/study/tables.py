@@ -5,14 +5,14 @@ Values are cumulative; `_mean` and `_std` (of the sample) are over seeds. A quic
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from bqrl.display import sheet_csv as sheet_csv
+from bqrl.display import unguard as unguard
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.solve import guarantee_curve
 from bqrl.study.scores import Experiment, standard_error
@@ -21,9 +21,6 @@ from bqrl.study.tune import Tuned
 
 KINDS = {"capped": "gap", "exact": "gap", "expected": "regret"}
 Sheet = list[list[Any]]  # a header and rows
-# The beginning of a text that a spreadsheet would run as a formula, after any number of apostrophes.
-FORMULA = re.compile(r"'*[=+@\t\r-]")
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def study_tables(study: Study) -> dict[str, bytes]:
@@ -92,28 +89,6 @@ def _csv(study: Study, sheet: Sheet) -> bytes:
     if study.spec.quick:
         sheet = [[*row, 1 if i else "quick"] for i, row in enumerate(sheet)]
     return sheet_csv(sheet)
-
-
-def sheet_csv(sheet: Iterable[Sequence[Any]]) -> bytes:
-    r"""A table for people as CSV in UTF-8. A text that a spreadsheet would run as a formula gets an apostrophe.
-
-    >>> sheet_csv([["state", "value"], ["=1+1", -2.5], ["-3", None]])
-    b"state,value\n'=1+1,-2.5\n-3,\n"
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_guard(cell) for cell in row] for row in sheet)
-    return text.getvalue().encode()
-
-
-def _guard(cell: Any) -> Any:
-    """The cell, with an apostrophe before it if it is a formula; numbers are not formulas."""
-    formula = isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell)
-    return f"'{cell}" if formula else cell
-
-
-def unguard(cell: str) -> str:
-    """The text of a cell that `sheet_csv` wrote, without the apostrophe that it added."""
-    return cell[1:] if cell[:1] == "'" and FORMULA.match(cell) else cell
 
 
 def _curves(experiment: Experiment, measure: str) -> Sheet:

@@ -1,0 +1,182 @@
+"""Facts about plans and promises: small records in `plan.notes`, which planners make and `results/words.py` puts into words.
+
+Programs look at the type and the fields of a fact; people read `plan.remarks`. A new kind of fact is one record here and one
+function in `results/words.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+class Fact:
+    """One remark on a result."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bracketed(Fact):
+    """Value and upper bound are a bracket, computed on rounded returns."""
+
+    points: int  # of the grid
+    by_choice: bool = False  # the caller requested the grid; otherwise no exact grid fits
+    lattice: bool = False  # the planner requires a lattice; otherwise any exact grid serves
+    law_error: float | None = None  # bound on the error of the policy's law; 0 if it is exact, None if not stated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedReturns(Fact):
+    """The returns are rounded to a grid."""
+
+    points: int
+    error: float  # the largest change of a return
+    up: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedLaw(Fact):
+    """No exact grid of returns fits, so the law of the policy has a rounding error."""
+
+    error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeutralWins(Fact):
+    """On this grid no policy is proven better than the risk-neutral one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tied(Fact):
+    """A probability equals a level up to rounding, so the answer is not proven."""
+
+    decidable: bool = False  # arithmetic="rational" decides the tie
+    averaged: bool = False  # one of the levels of a buffered quantile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedInFractions(Fact):
+    """Exact fractions show that the shortfall is below the level."""
+
+    shortfall: Fraction
+    level: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestMean(Fact):
+    """The mean among all policies with this guarantee."""
+
+    mean: float
+    gap: float  # to the proven bound on the mean of these policies; 0 if the mean is the best
+    best: float  # the best mean of all policies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferBelowMargin(Fact):
+    """The buffer is below the margin, so the optimum is the quantile itself."""
+
+    margin: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoFinerGrid(Fact):
+    """The bracket does not shrink to the requested gap: randomized policies are better than deterministic ones."""
+
+    gap: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearRandomized(Fact):
+    """A deterministic policy comes close to the bound for randomized policies."""
+
+    gap: float  # 0 if it attains the bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestDeterministic(Fact):
+    """The value is proven for deterministic policies, up to a gap."""
+
+    randomized: float  # the value of the best randomized policy
+    gap: float = 0.0  # no deterministic policy exceeds the value by more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleFound(Fact):
+    """A rule without memory, found by a local search."""
+
+    best: bool  # no policy with memory is better
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleOrder(Fact):
+    """The order of states and actions that the thresholds of a rule follow."""
+
+    states: str  # "as given", "by number" or "in the order of the model"
+    actions: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guaranteed(Fact):
+    """What holds under every kernel in the ball."""
+
+    value: float
+    tau: float | None = None  # the level of a quantile; None if a buffered policy was evaluated robustly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promised(Fact):
+    """What an estimate promises with its confidence."""
+
+    value: float  # -inf if there is no promise
+    tau: float
+    beta: float
+    confidence: float
+    episodes: int  # of the log
+    assumptions: tuple[str, ...]
+    no_data: bool = False  # the declarations alone guarantee it
+    start_estimated: bool = False  # the law of the first state comes from the log
+    declare: str = ""  # the declaration that would help if there is no promise: "start", "reward_range" or neither
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStates(Fact):
+    """The log records no successor for steps in these states, so the worst is assumed to follow."""
+
+    states: tuple[str, ...]  # names
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownStart(Fact):
+    """The law of the first state is not known well enough for a promise at this level."""
+
+    mass: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntriedState(Fact):
+    """No action was ever tried in a state that is entered."""
+
+    state: str
+    stage: int | None  # from 1; None if the stages are pooled
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingToLearn(Fact):
+    """Even the empirical model, taken as the true one, promises no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncertainRow(Fact):
+    """The row whose uncertainty costs most."""
+
+    state: str
+    action: str
+    stage: int | None  # from 1; None if the stages are pooled
+    observations: int  # more than its visits if rows share noise
+    visits: int
+    radius: float
+    outcomes: int  # different outcomes seen
+    among: int  # number of uncertain rows, if this row has less than half of the cost; otherwise 0

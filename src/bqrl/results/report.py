@@ -1,0 +1,199 @@
+"""`bqrl.report`: the page of a plan, an estimate, learners, a study or a result folder.
+
+Each class has one entry in PAGES: a function that returns the Result of an object, given the words that the caller chose. Its
+keyword-only arguments are further options of `report` for that class.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bqrl.checks import bad_type, bad_value, unknown_argument
+from bqrl.errors import ArgumentError
+from bqrl.learners.record import Record
+from bqrl.logs.estimate import Estimate
+from bqrl.mdp.files.atomic import check_place, write_whole
+from bqrl.mdp.model import MDP
+from bqrl.planners.plan import Plan
+from bqrl.results.estimates import fit_result
+from bqrl.results.learning import Learned, learning_document, learning_result
+from bqrl.results.page import PAGE, page
+from bqrl.results.plans import collect_plans, plan_result, sizes, with_chart_data
+from bqrl.results.result import Result, add_files, read, write
+from bqrl.results.study_view import StudyView
+from bqrl.results.words import Words
+from bqrl.study.scores import Contender, Experiment
+from bqrl.study.study import Study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """The words that the caller of `report` chose; None where the problem decides."""
+
+    title: str | None = None
+    unit: str | None = None
+    stage: str | None = None
+
+    def words(self, title: str, mdp: MDP | None) -> Words:
+        """The chosen words, else the title and the unit of the model."""
+        unit = (None if mdp is None else mdp.units) or ""
+        return Words(
+            title=title if self.title is None else self.title,
+            unit=unit if self.unit is None else self.unit,
+            stage=self.stage or "stage",
+        )
+
+    def apply_title(self, result: Result) -> Result:
+        """A finished result with the chosen title; ArgumentError if other words are chosen, because it has been worded."""
+        for name, given in (("unit", self.unit), ("stage_name", self.stage)):
+            if given is not None:
+                raise ArgumentError(f"{name} must not be given for a finished result; leave it out", name=name)
+        return result if self.title is None else replace(result, title=self.title)
+
+
+def report(
+    thing: Any,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    unit: str | None = None,
+    stage_name: str | None = None,
+    **options: Any,
+) -> Path:
+    """Write the page of a result: a self-contained HTML file, or a folder with the page, its tables and its charts.
+
+    Requires the extra "plots".
+
+    Parameters
+    ----------
+    thing : Plan, list of Plan, Estimate, Record, Experiment, Study, str or Path
+        A plan of `solve` or `Estimate.solve`, or several plans of one problem at different levels; the result of `fit`,
+        `learn` or `compare`; a study; or a folder that a command wrote with `--out`.
+    path : str or Path
+        A name that ends in ".html" is a file, which is replaced; any other name is a folder, which keeps files of others.
+    title : str, optional
+        Title of the page.
+    unit : str, optional
+        Unit of the returns, by default that of the model.
+    stage_name : str, optional
+        What one stage is called, such as "week".
+    **options
+        For an Estimate: `tau` and `beta`, the level and the buffer of the promise.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Examples
+    --------
+    >>> import bqrl, tempfile
+    >>> plan = bqrl.solve("SafeOrRisky", tau=0.1)
+    >>> page = bqrl.report(plan, tempfile.mkdtemp() + "/page.html", title="A first plan")
+    >>> page.name, "A first plan" in page.read_text(encoding="utf-8")
+    ('page.html', True)
+    """
+    if not isinstance(path, (str, Path)) or not str(path).strip():
+        raise bad_type("path", path, "be the path of an .html file or of a folder")
+    target, make = Path(path), _entry(thing)
+    single = target.suffix.lower() in (".html", ".htm") and not target.is_dir()
+    if single:
+        check_place(target)  # before the work
+    parameters = inspect.signature(make).parameters.values()
+    valid = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    for name, value in options.items():
+        if name not in valid:
+            kind = f"the report of {type(thing).__name__}"
+            raise unknown_argument(kind, name, value, valid, near=["title", "unit", "stage_name"])
+    result: Result = make(thing, Naming(title=title, unit=unit, stage=stage_name), **options)
+    content = page(result).encode()
+    if single:
+        write_whole(target, content)
+        return target
+    if isinstance(thing, (str, Path)):
+        add_files(target, {PAGE: content})
+    else:
+        write(replace(result, files={**result.files, PAGE: content}), target)
+    return target / PAGE
+
+
+def plan_page(plan: Plan, naming: Naming) -> Result:
+    """The result of one plan; the plan of an estimate shows its promise."""
+    if isinstance(estimate := plan.details.get("estimate"), Estimate):
+        return _promise_page(estimate, plan, naming)
+    return plans_page([plan], naming)
+
+
+def plans_page(plans: Sequence[Plan], naming: Naming) -> Result:
+    """The result of several plans of one problem."""
+    for plan in plans:
+        if not isinstance(plan, Plan):
+            raise bad_type("thing", plan, "hold plans only", type(plan).__name__, remedy="make them with solve")
+    labels = list(dict.fromkeys(plan.objective.label for plan in plans))
+    title = f"Plan for the {labels[0]}" if len(labels) == 1 else f"Plans for {', '.join(labels)}"
+    words = naming.words(title, plans[0].mdp if plans else None)
+    return plan_result(with_chart_data(collect_plans(plans, words)))
+
+
+def estimate_page(estimate: Estimate, naming: Naming, *, tau: float | None = None, beta: float = 0.0) -> Result:
+    """The result of an estimate and its promise at one level."""
+    if tau is None:
+        raise bad_value("tau", None, "be given for the report of an Estimate", remedy="write e.g. tau=0.1")
+    return _promise_page(estimate, estimate.solve(tau, beta), naming)
+
+
+def _promise_page(estimate: Estimate, promise: Plan, naming: Naming) -> Result:
+    settings = {"tau": promise.tau, "beta": promise.beta, "confidence": estimate.confidence}
+    words = naming.words(f"What the log promises: {promise.objective.label}", estimate.mdp)
+    return fit_result(estimate, promise, words, settings)
+
+
+def experiment_page(experiment: Experiment, naming: Naming) -> Result:
+    """The result of learners with common seeds."""
+    mdp, labels = next(iter(experiment.records.values()))[0].mdp, [one.label for one in experiment.learners]
+    words = naming.words(f"Learning for the {experiment.tau:g}-quantile", mdp)
+    settings = {"tau": experiment.tau, "learners": labels, "episodes": experiment.episodes, "seeds": experiment.seeds}
+    found = Learned(
+        experiment=experiment, words=words, model={} if mdp is None else sizes(words.title, mdp), settings=settings,
+        alone=len(labels) == 1,
+    )  # fmt: skip
+    return learning_result(found, learning_document(found), {})
+
+
+def record_page(record: Record, naming: Naming) -> Result:
+    """The result of one run."""
+    known = record.settings
+    name = str(known["learner"])
+    experiment = Experiment(
+        problem=record.mdp, tau=record.tau, episodes=record.returns.size, seeds=(int(known["seed"]),),
+        learners=(Contender(label=name, learner=name, params=known.get("params", {})),), records={name: (record,)},
+    )  # fmt: skip
+    return experiment_page(experiment, naming)
+
+
+PAGES: Mapping[type, Callable[..., Result]] = {
+    Plan: plan_page,
+    list: plans_page,
+    tuple: plans_page,
+    Estimate: estimate_page,
+    Experiment: experiment_page,
+    Record: record_page,
+    Study: lambda study, naming: naming.apply_title(StudyView(study).result(images=False)),
+    StudyView: lambda view, naming: naming.apply_title(view.result(images=False)),
+    Result: lambda result, naming: naming.apply_title(result),
+    str: lambda folder, naming: naming.apply_title(read(folder)),
+    Path: lambda folder, naming: naming.apply_title(read(folder)),
+}
+
+
+def _entry(thing: Any) -> Callable[..., Result]:
+    """The entry of PAGES for the class of an object."""
+    for each in type(thing).__mro__:
+        if each in PAGES:
+            return PAGES[each]
+    kinds = "a Plan, a list of plans, an Estimate, a Record, an Experiment, a Study or a result folder"
+    raise bad_type("thing", thing, f"be {kinds}", type(thing).__name__)

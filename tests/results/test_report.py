@@ -1,0 +1,119 @@
+"""`bqrl.report`: every kind of result as a page, from Python."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from logged_problems import coin
+
+import bqrl
+from bqrl.errors import ArgumentError, ArgumentTypeError
+from bqrl.results.plans import SLIDER
+from bqrl.results.report import PAGES
+from bqrl.results.result import read
+
+SAFE = bqrl.envs.make("SafeOrRisky")
+PLAN = bqrl.solve(SAFE, tau=0.1)
+
+
+def data_of(page):
+    """The data of a page: its controls, sentences and charts."""
+    return json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)[1])
+
+
+def test_a_plan_becomes_a_page_without_further_arguments(tmp_path):
+    page = bqrl.report(PLAN, tmp_path / "page.html")
+    assert page == tmp_path / "page.html"
+    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]  # no draft stays behind
+    data = data_of(page)
+    tau, policy = data["choices"]
+    assert set(SLIDER) <= set(tau["values"])
+    assert (tau["values"][tau["start"]], policy["values"]) == (0.1, ["best", "risk-neutral"])
+    said = [line["text"] for line in data["sentences"] if line["when"] == {"tau": 0.1}]
+    assert said[0].startswith("In 9 of 10 runs you get at least 12")
+    assert len(data["charts"]) == 3
+
+
+def test_a_folder_holds_what_the_command_writes(cli, tmp_path):
+    assert cli("solve", "SafeOrRisky", "--tau", 0.1, "--out", tmp_path / "cli")[0] == 0
+    known = bqrl.envs.about("SafeOrRisky")
+    words = {"title": "SafeOrRisky", "unit": known.unit, "stage_name": known.stage}
+    page = bqrl.report(bqrl.solve("SafeOrRisky", tau=0.1), tmp_path / "own", **words)
+    assert page == tmp_path / "own" / "report.html"
+    mine, theirs = read(tmp_path / "own"), read(tmp_path / "cli")
+    assert (mine.kind, mine.title, mine.charts) == (theirs.kind, theirs.title, theirs.charts)
+    assert {key: table.rows for key, table in mine.tables.items() if "policy" not in key} == {
+        key: table.rows for key, table in theirs.tables.items() if "policy" not in key
+    }
+    assert mine.lines == theirs.lines
+
+
+@pytest.mark.parametrize("goal", [bqrl.Mean(), bqrl.Chance(12.0), bqrl.Entropic(0.5), bqrl.CVaR(0.1)])
+def test_every_objective_has_a_page(goal, tmp_path):
+    data = data_of(bqrl.report(bqrl.solve(SAFE, goal), tmp_path / "page.html"))
+    assert "tau" not in [choice["name"] for choice in data["choices"]]  # there is nothing to choose
+    assert data["sentences"]
+    values = [param["value"] for chart in data["charts"] for param in chart["params"] if param["name"] == "tau"]
+    assert all(value in (0.0, 0.1) for value in values)
+
+
+def test_plans_at_several_levels_share_a_page(tmp_path):
+    two = [bqrl.solve("SafeOrRisky", tau=tau) for tau in (0.5, 0.1)]  # two equal models
+    data = data_of(bqrl.report(two, tmp_path / "page.html"))
+    assert {0.1, 0.5} <= set(data["choices"][0]["values"])
+    other = bqrl.solve("RiverSwim", tau=0.1)
+    with pytest.raises(ArgumentError, match=r"^expected plans of one problem, got others; make them with solve$"):
+        bqrl.report([PLAN, other], tmp_path / "other.html")
+    with pytest.raises(ArgumentError, match=r"^expected plans at different levels, got 0.1-quantile, CVaR at 0.1;"):
+        bqrl.report([PLAN, bqrl.solve(SAFE, bqrl.CVaR(0.1))], tmp_path / "other.html")
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_an_estimate_and_its_plan_have_the_same_page(tmp_path):
+    estimate = bqrl.fit(coin(500, 400), reward_range=(0, 1))
+    first = bqrl.report(estimate, tmp_path / "first", tau=0.3)
+    second = bqrl.report(estimate.solve(0.3), tmp_path / "second")
+    assert first.read_bytes() == second.read_bytes()
+    assert read(tmp_path / "first").lines[0].text == estimate.solve(0.3).remarks[0]
+    with pytest.raises(ArgumentError, match=r"^tau must be given for the report of an Estimate"):
+        bqrl.report(estimate, tmp_path / "page.html")
+
+
+def test_runs_have_pages(tmp_path):
+    experiment = bqrl.compare(SAFE, ["sarsa", "q-learning"], tau=0.1, episodes=20, seeds=2, workers=1)
+    bqrl.report(experiment, tmp_path / "both")
+    assert read(tmp_path / "both").kind == "comparison"
+    record = bqrl.learn(SAFE, "sarsa", tau=0.1, episodes=20, seed=1)
+    bqrl.report(record, tmp_path / "one", title="One run")
+    result = read(tmp_path / "one")
+    assert (result.kind, result.title) == ("learning", "One run")
+    assert "policy_tau0p1" in result.tables
+    bqrl.save(record, tmp_path / "record.npz")  # a record from a file has no model
+    bqrl.report(bqrl.load(tmp_path / "record.npz"), tmp_path / "loaded.html")
+    assert "mean return" in (tmp_path / "loaded.html").read_text(encoding="utf-8")
+
+
+def test_a_folder_becomes_a_page_elsewhere(tmp_path):
+    bqrl.report(PLAN, tmp_path / "out")
+    page = bqrl.report(str(tmp_path / "out"), tmp_path / "page.html", title="Another title")
+    assert "<h1>Another title</h1>" in page.read_text(encoding="utf-8")
+    with pytest.raises(ArgumentError, match=r"^unit must not be given for a finished result"):
+        bqrl.report(tmp_path / "out", tmp_path / "page.html", unit="EUR")
+
+
+def test_bad_arguments_are_named_before_the_work(tmp_path):
+    with pytest.raises(ArgumentTypeError, match=r"^thing must be a Plan, a list of plans, .* got ndarray"):
+        bqrl.report(np.zeros(3), tmp_path / "page.html")
+    with pytest.raises(ArgumentTypeError, match="beta"):
+        bqrl.report(PLAN, tmp_path / "page.html", beta=0.1)
+    with pytest.raises(ArgumentTypeError, match=r"^thing must hold plans only"):
+        bqrl.report([SAFE], tmp_path / "page.html")
+    with pytest.raises(ArgumentError, match="stage_name"):
+        bqrl.report(PLAN, tmp_path / "page.html", stage_name="state")
+    with pytest.raises(ArgumentTypeError, match=r"^path must be"):
+        bqrl.report(PLAN, 3)
+    with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
+        bqrl.report(PLAN, tmp_path / "nowhere" / "page.html")
+    assert list(tmp_path.iterdir()) == []
+    assert all(callable(make) for make in PAGES.values())
