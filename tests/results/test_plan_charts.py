@@ -9,11 +9,11 @@ from helpers import chart_values
 import bqrl
 from bqrl.results.charts import image
 from bqrl.results.plan_charts import (
+    FAINT,
     MAX_BARS,
     MAX_LEGEND,
     MAX_STAGES,
     MAX_STATES,
-    MOST_FREQUENT,
     Steps,
     curve_chart,
     law_chart,
@@ -182,13 +182,13 @@ def test_a_map_of_a_policy_that_depends_on_the_earned_is_not_called_a_rule():
     assert rule["title"]["text"] == ["What the policy does"]
     assert "rule" not in " ".join(rule["title"]["subtitle"])
     title, note = (" ".join(often["title"][key]) for key in ("text", "subtitle"))
-    assert title == "What the policy does"
-    assert note.startswith(f"Shown: the {MOST_FREQUENT}. ")
+    assert title == "What the policy does most often"
+    assert note.startswith(f"{FAINT} ")
     assert "not a rule to follow; the table of decisions (policy) is." in note
     parts = [row["part"] for row in chart_values(often)]
     assert parts[0] == 1.0 > parts[1]  # faint, however rare the other action is
     beside = policy_chart({0.1: fixed[:, :2]}, ["a", "b"], ["stay", "go"], neutral=mixed).to_dict()
-    assert MOST_FREQUENT in " ".join(beside["title"]["subtitle"])
+    assert FAINT in " ".join(beside["title"]["subtitle"])
 
 
 def test_a_large_map_is_cut_and_says_so():

@@ -251,5 +251,5 @@ def test_frames_where_pandas_is_installed(objects, monkeypatch):
 def test_the_map_of_a_stochastic_policy_shows_the_most_probable_actions():
     policy = bqrl.StochasticPolicy([[[0.25, 0.75], [1.0, 0.0]]])
     chart = policy_view(policy).to_dict()
-    assert "most frequent action; where faint" in " ".join(chart["title"]["text"])
+    assert "most often" in " ".join(chart["title"]["text"])
     assert {row["s"]: (row["a"], row["part"]) for row in chart_values(chart)} == {"0": ("1", 0.75), "1": ("0", 1.0)}

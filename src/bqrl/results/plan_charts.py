@@ -24,9 +24,7 @@ from bqrl.study.scores import spread_indices
 
 MAX_BARS, MAX_STATES, MAX_STAGES, MAX_LEGEND = 60, 30, 30, 30
 OUTSIDE = 0.005  # probability at each end of the returns that is collected in the outermost bar
-MOST_FREQUENT = (
-    "most frequent action; where faint, the action also depends on what was earned so far or on a random draw"
-)
+FAINT = "Where faint, the action also depends on what was earned so far or on a random draw."
 LEVEL_TITLE = "level τ: share of runs that may fall short"
 
 
@@ -208,7 +206,7 @@ def policy_chart(
     state: str = "state",
     visits: bool = True,
 ) -> Any:
-    """Map of the most frequent action by stage and state; the subtitle says so if the map is not a rule to follow.
+    """Map of the most frequent action by stage and state; the title says so if the map is not a rule to follow.
 
     `shares` holds for each level the probability, shape (H, S, A), of being in a state at a stage and playing an action;
     `neutral` is that of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral". Without `visits` the
@@ -224,8 +222,10 @@ def policy_chart(
         places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
     note += f" {MAX_STAGES} of {words.count(words.stage, len(met))}." if stages.size < len(met) else ""
     if any((share > 0.0).sum(axis=2).max() > 1 for _, _, share in maps):
-        note = f"Shown: the {MOST_FREQUENT}. {note}"
-        note += " This map is not a rule to follow; the table of decisions (policy) is."
+        title, note = (
+            f"{title} most often",
+            f"{FAINT} {note} This map is not a rule to follow; the table of decisions (policy) is.",
+        )
     rows = [
         [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], _part(share[h, s]), total]
         for tau, policy, share in maps
