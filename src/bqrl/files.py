@@ -12,7 +12,7 @@ from bqrl.errors import FileFormatError
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.mdp import files
-from bqrl.mdp.columns import is_frame
+from bqrl.mdp.files.sources import is_frame
 from bqrl.mdp.load import Kinds, load_model
 from bqrl.mdp.model import MDP
 from bqrl.policies.files import policy_from_arrays
@@ -47,16 +47,16 @@ def load(
     Parameters
     ----------
     path
-        A model in .csv, .csv.gz, .npz or .json, or a policy, record or estimate in .npz.
+        A model in .csv, .csv.gz, .xlsx, .parquet, .npz or .json, or a policy, record or estimate in .npz.
     horizon, start, discount
-        Override what a model file states. A .csv file that states nothing has horizon 100, start 0 and discount 1.
+        Override what a model file states. A table that states nothing has horizon 100, start 0 and discount 1.
         `start` is a state (counted from 0), a name (for a .csv file the id as the file writes it: "9"), a law
         {name: probability}, or a list of probabilities.
     columns
-        Headers of a .csv file by role, e.g. {"state": "from", "next_state": "to"}; usual names are recognised.
+        Headers of a table by role, e.g. {"state": "from", "next_state": "to"}; usual names are recognised.
     max_bytes
         Largest size in bytes, after unpacking. The default is the environment variable BQRL_MAX_FILE_BYTES, else 4 GiB
-        for .npz, 1 GiB for .csv and 256 MiB for .json.
+        for .npz, 1 GiB for tables and 256 MiB for .json.
 
     Returns
     -------

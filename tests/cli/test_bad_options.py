@@ -13,7 +13,7 @@ SOLVE = {
     "tiny.jsn --tau 0.1": "neither a model file",
     "tinny.json --tau 0.1": "there is no file tinny.json; did you mean 'tiny.json'?",
     "empty.csv --tau 0.1": "empty.csv: expected a header such as state,action,next_state",
-    "nan.csv --tau 0.1": "nan.csv: line 2: expected a finite reward, got nan",
+    "nan.csv --tau 0.1": "nan.csv: line 2, column 'reward': expected a finite reward, got nan",
     "folder.csv --tau 0.1": "folder.csv is a folder",
     "tiny.json --tau 1.2": "--tau must be a number in (0, 1], got 1.2",
     "tiny.json --tau nan": "tau must be a number in (0, 1], got nan",

@@ -96,7 +96,7 @@ KNOWN = ("--columns", "state=condition", "--reward-range", "0,1")
     [
         (
             (),
-            "expected a column state, got episode, stage, condition, action, reward; map state to a header with --columns",
+            "expected a column for the state, got 'condition'; map state to a header with --columns",
         ),
         (("--columns", "state"), "--columns must hold ROLE=HEADER"),
         (("--columns", "state=condition"), "give it, or declare support or reward_by"),

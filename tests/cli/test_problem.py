@@ -109,8 +109,8 @@ BAD = {
     "table.csv --start Wel": "start must name a state, got 'Wel'; did you mean 'Well'?",
     "table.csv --start Well=80,Sick=20": "sum 100: percentages?",
     "table.csv --discount-rate 3 --discount 0.9": "exclude each other",
-    "tiny.json --columns state=from": "columns must be given for .csv files only, got",
-    "AssetSelling --columns state=from": "columns must be given for .csv files only, got 'AssetSelling'; omit it",
+    "tiny.json --columns state=from": "columns must be given for .csv, .xlsx and .parquet files only, got",
+    "AssetSelling --columns state=from": "columns must be given for .csv, .xlsx and .parquet files only, got 'AssetSelling'",
 }
 
 

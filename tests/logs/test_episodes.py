@@ -81,7 +81,7 @@ TWO = "1,0,a,x,1,b,\n1,1,b,x,1,a,\n"
 def test_bad_logs_are_one_line_with_their_place(tmp_path, rows, options, line, column, words):
     path = tmp_path / "bad.csv"
     path.write_text(HEADER + rows)
-    with pytest.raises(FileFormatError, match=r"^bad\.csv, line") as caught:
+    with pytest.raises(FileFormatError, match=r"^bad\.csv: line") as caught:
         order_episodes(read_columns(path), options.get("horizon"), options.get("ends"))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -21,7 +21,7 @@ def test_a_model_names_labels_and_outcomes():
     assert estimate.counts[0, :, 0].tolist() == [3, 1]
     assert estimate.mdp.probability.tolist() == [1 / 3, 2 / 3, 1.0]
     for changed, words in (
-        ({"state": ["s", "u", "s", "s"]}, "log, row 1, column 'state': expected one of the model's states, got 'u'"),
+        ({"state": ["s", "u", "s", "s"]}, "row 1, column 'state': expected one of the model's states, got 'u'"),
         ({"action": ["a", "b", "a", "a"]}, "expected one of the model's actions, got 'b'"),
         ({"reward": [7.0, 1.0, 0.0, 0.0]}, "expected the reward of an outcome with this next_state, got 7"),
     ):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from bqrl.errors import ArgumentError, ArgumentTypeError, ModelError, ModelWarning
-from bqrl.mdp.columns import ROLES, SYNONYMS, code_labels, frame_columns, label_text, match_columns, warn_of_costs
+from bqrl.mdp.columns import LOG, MODEL, code_labels, label_text, match_columns, warn_of_costs
+from bqrl.mdp.files.sources import frame_columns
 
-USUAL = list(ROLES)
+USUAL = list(MODEL.required)
 
 
 @pytest.mark.parametrize(
@@ -25,45 +26,46 @@ USUAL = list(ROLES)
     ],
 )
 def test_usual_names_are_recognised(header):
-    assert match_columns(header.split(","), None) == dict(zip(ROLES, range(5), strict=True))
+    assert match_columns(header.split(","), MODEL) == dict(zip(USUAL, range(5), strict=True))
 
 
-def test_no_name_stands_for_two_roles():
-    names = [name for role, synonyms in SYNONYMS.items() for name in (role.replace("_", ""), *synonyms)]
+@pytest.mark.parametrize("kind", [MODEL, LOG])
+def test_no_name_stands_for_two_roles(kind):
+    names = [name for role in kind.roles for name in kind.names(role)]
     assert len(set(names)) == len(names)
 
 
 def test_the_roles_own_name_wins_over_a_synonym():
-    assert match_columns([*USUAL[:4], "reward", "stage"], None)["stage"] == 5
+    assert match_columns([*USUAL[:4], "reward", "stage"], MODEL)["stage"] == 5
     with pytest.warns(ModelWarning, match="columns ignored: 'payoff'"):
-        assert match_columns(["payoff", *USUAL], None)["reward"] == 5
+        assert match_columns(["payoff", *USUAL], MODEL)["reward"] == 5
 
 
 def test_other_columns_are_ignored_with_one_notice():
     with pytest.warns(ModelWarning, match=r"^columns ignored: 'a1', 'a2', 'a3', 'a4', 'a5', \.\.\.$"):
-        match_columns([*USUAL, "a1", "a2", "a3", "a4", "a5", "a6"], None)
+        match_columns([*USUAL, "a1", "a2", "a3", "a4", "a5", "a6"], MODEL)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        match_columns([*USUAL, "", " "], None)  # cells without a header are no columns
+        match_columns([*USUAL, "", " "], MODEL)  # cells without a header are no columns
 
 
 def test_a_column_that_ends_episodes_is_not_ignored_in_silence():
     with pytest.warns(
         ModelWarning, match="columns ignored: 'Done'; an episode ends in a state that leads back to itself"
     ):
-        match_columns([*USUAL, "Done"], None)
+        match_columns([*USUAL, "Done"], MODEL)
 
 
 def test_a_column_of_laws_means_nothing_without_events():
     with pytest.warns(ModelWarning, match=r"^columns ignored: 'law'$"):
-        assert "law" not in match_columns([*USUAL, "law"], None)
-    assert match_columns([*USUAL, "law", "event"], None)["law"] == 5
+        assert "law" not in match_columns([*USUAL, "law"], MODEL)
+    assert match_columns([*USUAL, "law", "event"], MODEL)["law"] == 5
 
 
 def test_the_caller_chooses_in_any_case():
     header = ["here", "what", "There", "how likely", "gain"]
     chosen = {"state": "here", "action": "What", "next_state": "there", "probability": "how likely", "reward": "gain"}
-    assert list(match_columns(header, chosen).values()) == [0, 1, 2, 3, 4]
+    assert list(match_columns(header, MODEL, chosen).values()) == [0, 1, 2, 3, 4]
 
 
 FAULTS = [
@@ -86,7 +88,7 @@ FAULTS = [
 @pytest.mark.parametrize(("header", "phrase", "column"), FAULTS)
 def test_a_bad_header_gets_one_line(header, phrase, column):
     with pytest.raises(ModelError) as caught:
-        match_columns(header, None)
+        match_columns(header, MODEL)
     assert phrase in str(caught.value)
     assert caught.value.column == column
 
@@ -118,14 +120,14 @@ CHOICES = [
 @pytest.mark.parametrize(("columns", "phrase"), CHOICES)
 def test_a_bad_choice_gets_one_line(columns, phrase):
     with pytest.raises(ArgumentError) as caught:
-        match_columns(USUAL, columns)
+        match_columns(USUAL, MODEL, columns)
     assert phrase in str(caught.value)
     assert caught.value.name == "columns"
 
 
 def test_columns_must_be_a_dict():
     with pytest.raises(ArgumentTypeError, match=r"columns must be a dict such as \{'state': 'from'\}, got 'state'"):
-        match_columns(USUAL, "state")
+        match_columns(USUAL, MODEL, "state")
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------
@@ -166,4 +168,4 @@ def test_an_index_that_repeats_a_column_is_left_alone():
 
 def test_a_log_in_place_of_a_model_names_the_function_for_it():
     with pytest.raises(ModelError, match=r"for the probability, got 'episode'; read a log of episodes with bqrl\.fit"):
-        match_columns(["episode", "state", "action", "reward", "next_state"], None)
+        match_columns(["episode", "state", "action", "reward", "next_state"], MODEL)

@@ -61,28 +61,28 @@ def test_a_column_of_costs_is_maximised_with_a_notice():
 
 
 FAULTS = [
-    ("mixed ids", lambda: MDP(table(state=["Well", "1", "Sick"]), horizon=2), "row 0: expected a number as for other states, got the name 'Well'", "state"),
-    ("an empty id", lambda: MDP(table(next_state=["Sick", "", "Well"]), horizon=2), "row 1: expected the state, got an empty cell", "next_state"),
-    ("an unknown name", lambda: MDP(TABLE, horizon=2, state_names=["Well", "Sik"]), "row 2: expected one of the named states, got 'Sick'; did you mean 'Sik'?", "state"),
-    ("ids from 2", lambda: MDP(table(state=[2, 2, 3], next_state=[3, 2, 2]), horizon=2), "row 0: expected state ids that begin at 0 or 1, got 2; renumber them, or list them as names with state_names", "state"),
+    ("mixed ids", lambda: MDP(table(state=["Well", "1", "Sick"]), horizon=2), "row 0, column 'state': expected a number as for other states, got the name 'Well'", "state"),
+    ("an empty id", lambda: MDP(table(next_state=["Sick", "", "Well"]), horizon=2), "row 1, column 'next_state': expected the state, got an empty cell", "next_state"),
+    ("an unknown name", lambda: MDP(TABLE, horizon=2, state_names=["Well", "Sik"]), "row 2, column 'state': expected one of the named states, got 'Sick'; did you mean 'Sik'?", "state"),
+    ("ids from 2", lambda: MDP(table(state=[2, 2, 3], next_state=[3, 2, 2]), horizon=2), "row 0, column 'state': expected state ids that begin at 0 or 1, got 2; renumber them, or list them as names with state_names", "state"),
     ("a name in another case", lambda: MDP(table(state=["Well", "Well", "sick"]), horizon=2), "row 0: state Sick, reachable at stage 2, must have an action, got none; did you mean 'sick'? if not, give it an action", None),
-    ("half an id", lambda: MDP(table(action=[0.5, 0.5, 1]), horizon=2), "row 0: expected a name or a whole number from 0 or 1, got '0.5'; list them as names with action_names", "action"),
-    ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2: expected the action, got an empty cell; is the line complete? states without a choice need an action, too", "action"),
+    ("half an id", lambda: MDP(table(action=[0.5, 0.5, 1]), horizon=2), "row 0, column 'action': expected a name or a whole number from 0 or 1, got '0.5'; list them as names with action_names", "action"),
+    ("a NaN id", lambda: MDP(table(action=[0.0, 0.0, np.nan]), horizon=2), "row 2, column 'action': expected the action, got an empty cell; is the line complete? states without a choice need an action, too", "action"),
     ("percentages", lambda: MDP(table(probability=[25, 75, 100]), horizon=2), "the row sums to 100: percentages? divide them by 100", "probability"),
-    ("counts", lambda: MDP(table(probability=[30, 90, 7]), horizon=2), "row 0: expected a probability in [0, 1], got 30; the row sums to 120: counts? divide them by their sum", "probability"),
-    ("a decimal comma", lambda: MDP(table(probability=["0,25", "0,75", "1"]), horizon=2), "row 0: expected a number, got '0,25' (column probability); write it as 1234.5", "probability"),
-    ("a decimal comma in a percentage", lambda: MDP(table(probability=["25%", "75,0 %", "1"]), horizon=2), "row 1: expected a number, got '75,0 %' (column probability)", "probability"),
-    ("stages from 5", lambda: MDP(table(stage=[5, 5, 5])), "row 0: expected stages as whole numbers from 0 or 1, got 5; subtract 5", "stage"),
+    ("counts", lambda: MDP(table(probability=[30, 90, 7]), horizon=2), "row 0, column 'probability': expected a probability in [0, 1], got 30; the row sums to 120: counts? divide them by their sum", "probability"),
+    ("a decimal comma", lambda: MDP(table(probability=["0,25", "0,75", "1"]), horizon=2), "row 0, column 'probability': expected a number, got '0,25'; write it as 1234.5", "probability"),
+    ("a decimal comma in a percentage", lambda: MDP(table(probability=["25%", "75,0 %", "1"]), horizon=2), "row 1, column 'probability': expected a number, got '75,0 %'", "probability"),
+    ("stages from 5", lambda: MDP(table(stage=[5, 5, 5])), "row 0, column 'stage': expected stages as whole numbers from 0 or 1, got 5; subtract 5", "stage"),
     ("a column of stages without its role", lambda: MDP({k: v * 2 for k, v in TABLE.items()}, horizon=2), "the row sums to 2; if the model differs by stage, name the column of the stages with columns", None),
-    ("a reward of minus infinity", lambda: MDP(table(reward=[5, 5, -np.inf]), horizon=2), "row 2: expected a finite reward, got -inf; leave out actions that do not exist", "reward"),
-    ("a negative probability", lambda: MDP(table(probability=[-0.25, 1.25, 1]), horizon=2), "row 0: expected a probability in [0, 1], got -0.25", "probability"),
-    ("a row below 1", lambda: MDP(table(probability=[0.25, 0.5, 1]), horizon=2), "row 0: row (s=Well, a=wait) must sum to 1, got 0.75", "probability"),
+    ("a reward of minus infinity", lambda: MDP(table(reward=[5, 5, -np.inf]), horizon=2), "row 2, column 'reward': expected a finite reward, got -inf; leave out actions that do not exist", "reward"),
+    ("a negative probability", lambda: MDP(table(probability=[-0.25, 1.25, 1]), horizon=2), "row 0, column 'probability': expected a probability in [0, 1], got -0.25", "probability"),
+    ("a row below 1", lambda: MDP(table(probability=[0.25, 0.5, 1]), horizon=2), "row 0, column 'probability': row (s=Well, a=wait) must sum to 1, got 0.75", "probability"),
     ("a row twice", lambda: MDP({k: [*v, v[2]] for k, v in TABLE.items()}, horizon=2), "rows 2 and 3: expected distinct outcomes, got (s=Sick, a=cure, s'=Well) with reward -2 twice", None),
-    ("a word for a number", lambda: MDP(table(reward=[1, "two", 3]), horizon=2), "row 1: expected a number, got 'two' (column reward)", "reward"),
-    ("a word among numbers as text", lambda: MDP(table(reward=["1", "2", "three"]), horizon=2), "row 2: expected a number, got 'three' (column reward)", "reward"),
-    ("an infinite reward", lambda: MDP(table(reward=[1, np.inf, 3]), horizon=2), "row 1: expected a finite reward, got inf", "reward"),
+    ("a word for a number", lambda: MDP(table(reward=[1, "two", 3]), horizon=2), "row 1, column 'reward': expected a number, got 'two'", "reward"),
+    ("a word among numbers as text", lambda: MDP(table(reward=["1", "2", "three"]), horizon=2), "row 2, column 'reward': expected a number, got 'three'", "reward"),
+    ("an infinite reward", lambda: MDP(table(reward=[1, np.inf, 3]), horizon=2), "row 1, column 'reward': expected a finite reward, got inf", "reward"),
     ("columns of two lengths", lambda: MDP(table(reward=[1, 2]), horizon=2), "the columns of a table must have one length of at least 1, got {'action': 3, 'next_state': 3, 'probability': 3, 'reward': 2, ...}", None),
-    ("no rows", lambda: MDP({name: [] for name in TABLE}, horizon=2), "the columns of a table must have one length of at least 1, got {'action': 0, 'next_state': 0, 'probability': 0, 'reward': 0, ...}", None),
+    ("no rows", lambda: MDP({name: [] for name in TABLE}, horizon=2), "expected at least one row, got no rows", None),
     ("a matrix for a column", lambda: MDP(table(reward=[[1], [2], [3]]), horizon=2), "must be a flat list", "reward"),
     ("lists in an array", lambda: MDP(table(reward=np.fromiter(([1], [2], [3]), object)), horizon=2), "must be a flat list, got [1]", "reward"),
     ("one label for a column", lambda: MDP(table(state="abc"), horizon=2), "must be a flat list, got 'abc'", "state"),
@@ -166,12 +166,12 @@ def test_an_event_of_probability_zero_stays_possible():
 
 
 EVENT_FAULTS = [
-    ("two probabilities", {"probability": [0.3, 0.7, 0.6, 0.4, 1.0]}, "row 2: expected the probability 0.7 of event 'dry' as in row 1, got 0.6; give rows with other probabilities another law in a column 'law', or rename the column"),
-    ("an event twice", {"event": ["rain", "rain", "dry", "rain", ""], "probability": [0.5, 0.5, 0.5, 0.5, 1.0]}, "row 1: expected each event of one law once per row, or no event in the whole row, got other events"),
-    ("a line without its event", {"event": ["rain", "", "dry", "rain", ""]}, "row 0: expected each event of one law once per row, or no event in the whole row, got other events"),
-    ("an event that is missing", {"event": ["rain", "dry", "dry", "rain", "rain"], "probability": [0.3, 0.7, 0.7, 0.3, 0.3], "state": ["empty", "empty", "full", "full", "mud"], "next_state": ["full", "empty", "full", "full", "mud"]}, "row 4: row (s=mud, a=rest) must sum to 1, got 0.3"),
-    ("an event of probability zero that is missing", {"event": ["rain", "dry", "dry", "rain", "hail"], "probability": [0.3, 0.7, 0.7, 0.3, 1.0]}, "row 4: expected each event of one law once per row, or no event in the whole row, got other events"),
-    ("two laws in a row", {"law": ["a", "b", "a", "a", ""]}, "row 1: expected each event of one law once per row, or no event in the whole row, got other events"),
+    ("two probabilities", {"probability": [0.3, 0.7, 0.6, 0.4, 1.0]}, "row 2, column 'probability': expected the probability 0.7 of event 'dry' as in row 1, got 0.6; give rows with other probabilities another law in a column 'law', or rename the column"),
+    ("an event twice", {"event": ["rain", "rain", "dry", "rain", ""], "probability": [0.5, 0.5, 0.5, 0.5, 1.0]}, "row 1, column 'event': expected each event of one law once per row, or no event in the whole row, got other events"),
+    ("a line without its event", {"event": ["rain", "", "dry", "rain", ""]}, "row 0, column 'event': expected each event of one law once per row, or no event in the whole row, got other events"),
+    ("an event that is missing", {"event": ["rain", "dry", "dry", "rain", "rain"], "probability": [0.3, 0.7, 0.7, 0.3, 0.3], "state": ["empty", "empty", "full", "full", "mud"], "next_state": ["full", "empty", "full", "full", "mud"]}, "row 4, column 'probability': row (s=mud, a=rest) must sum to 1, got 0.3"),
+    ("an event of probability zero that is missing", {"event": ["rain", "dry", "dry", "rain", "hail"], "probability": [0.3, 0.7, 0.7, 0.3, 1.0]}, "row 4, column 'event': expected each event of one law once per row, or no event in the whole row, got other events"),
+    ("two laws in a row", {"law": ["a", "b", "a", "a", ""]}, "row 1, column 'event': expected each event of one law once per row, or no event in the whole row, got other events"),
 ]  # fmt: skip
 
 
@@ -228,7 +228,7 @@ def test_missing_ids_are_empty():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(TABLE | {"next_state": ["Sick", None, "Well"]})
     for kind in ("object", "string"):
-        with pytest.raises(ModelError, match="row 1: expected the state, got an empty cell"):
+        with pytest.raises(ModelError, match="row 1, column 'next_state': expected the state, got an empty cell"):
             MDP(frame.astype({"next_state": kind}), horizon=2)
     whole = pandas.DataFrame(TABLE | {"action": [0, 0, 1]}).astype({"action": "Int64"})
     assert_same(MDP(whole, horizon=2), MDP(TABLE, horizon=2), but=("action_names",))
@@ -248,7 +248,7 @@ def test_a_list_of_dicts_is_a_table():
     rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
     assert_same(MDP(rows, horizon=2), MDP(TABLE, horizon=2))
     del rows[1]["next_state"]
-    with pytest.raises(ModelError, match="row 1: expected the state, got an empty cell"):
+    with pytest.raises(ModelError, match="row 1, column 'next_state': expected the state, got an empty cell"):
         MDP(rows, horizon=2)
 
 

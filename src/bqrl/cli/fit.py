@@ -12,7 +12,7 @@ from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import CERTAINTY, COLUMN_NAMES, LEVEL, SharedOptions
 from bqrl.laws.objectives import check_levels
 from bqrl.logs.fit import CONFIDENCE, fit
-from bqrl.mdp.files.csv import parse_start
+from bqrl.mdp.files.facts import parse_start
 from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.result import check_folder
 
@@ -25,7 +25,7 @@ SHOWN = ("policies", "limits", "projection")  # tables printed
 class Fit(SharedOptions):
     """Find a policy from logged episodes, and what it guarantees with a stated confidence."""
 
-    log: Annotated[Path, Argument(metavar="LOG", help="A .csv, .csv.gz or .parquet file, one row per step.")]
+    log: Annotated[Path, Argument(metavar="LOG", help="A .csv, .csv.gz, .xlsx or .parquet file, one row per step.")]
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVEL)] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0

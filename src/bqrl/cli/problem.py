@@ -19,7 +19,7 @@ from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
 from bqrl.mdp.as_env import MDPEnv
 from bqrl.mdp.files import ending
-from bqrl.mdp.files.csv import USUAL_HORIZON, parse_start
+from bqrl.mdp.files.facts import USUAL_HORIZON, parse_start
 from bqrl.mdp.from_gymnasium import changing_wrapper, from_gymnasium, time_limit
 from bqrl.mdp.load import load_model, states_horizon
 from bqrl.mdp.model import MDP
@@ -30,7 +30,7 @@ ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"
 COLUMN_NAMES = "Headers of columns with other names: ROLE=HEADER pairs separated by commas, e.g. state=from."
 LEVEL = "Quantile level in (0, 1): the share of runs that may fall short."
 CERTAINTY = "Share of runs that reach the result, in place of --tau: 90% is --tau 0.1."
-SOURCES = "A .csv, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
+SOURCES = "A .csv, .xlsx, .parquet, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
 
 
 def level_of(certainty: str) -> float:
@@ -140,7 +140,8 @@ def read_problem(asked: ProblemOptions) -> LoadedProblem:
         return _from_file(path, asked)
     if asked.columns is not None:
         raise ArgumentError(
-            f"columns must be given for .csv files only, got {asked.problem[:80]!r}; omit it", name="columns"
+            f"columns must be given for .csv, .xlsx and .parquet files only, got {asked.problem[:80]!r}; omit it",
+            name="columns",
         )
     if short in names():
         known, mdp = about(short), make(short).replace(horizon=asked.horizon, **asked.changes)
@@ -177,7 +178,7 @@ def _from_gymnasium(asked: ProblemOptions) -> LoadedProblem:
     given = asked.problem
     if given not in gymnasium.registry and ":" not in given:
         known = [*names(), *(name for name in gymnasium.registry if not name.startswith("bqrl/"))]
-        kinds = "a model file (.csv, .npz, .json) nor a named problem nor a Gymnasium id"
+        kinds = "a model file (.csv, .xlsx, .parquet, .npz, .json) nor a named problem nor a Gymnasium id"
         near = nearest(given, known, listed=False) or nearest(given, names())
         raise ArgumentError(f"{given[:80]!r} is neither {kinds}{near}")
     try:

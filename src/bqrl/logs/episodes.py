@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bqrl.checks import bad_value, choice, nearest, one_line
-from bqrl.errors import FileFormatError
-from bqrl.logs.read import LogColumns
+from bqrl.errors import ModelError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.columns import Codes
+from bqrl.mdp.files.tables import Columns
 from bqrl.mdp.validation import check_horizon
 
 UNKNOWN, ENDED = -1, -2  # successors: not known, and the end of a complete episode without a named last state
@@ -28,7 +28,7 @@ NO_END_WORDS = {"", "0", "false", "no", "none"}
 class Episodes:
     """The steps of a log in order, one entry per step."""
 
-    columns: LogColumns
+    columns: Columns
     H: int
     T: int
     row: IntArray  # row of the log, for messages
@@ -45,9 +45,9 @@ class Episodes:
     actions: tuple[str, ...]
     absorbing: BoolArray  # by state: complete episodes end there
 
-    def error(self, i: int, message: str, role: str | None = None, name: str | None = None) -> FileFormatError:
+    def error(self, i: int, message: str, role: str | None = None, name: str | None = None) -> ModelError:
         """Return a FileFormatError about step `i`; `name` is the argument that would correct it."""
-        return self.columns.error(int(self.row[i]), message, role, name)
+        return self.columns.error(int(self.row[i]), message, role, name=name)
 
     @property
     def short(self) -> bool:
@@ -75,7 +75,7 @@ class Episodes:
         return np.asarray(totals[~self.truncated], np.float64)
 
 
-def order_episodes(columns: LogColumns, horizon: int | None, ends: str | None) -> Episodes:
+def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> Episodes:
     """Check the steps of a log and put them in order."""
     if ends is not None:
         choice(ends, "ends", ("terminal", "truncated"))
@@ -105,7 +105,7 @@ def order_episodes(columns: LogColumns, horizon: int | None, ends: str | None) -
     if lengths.max() > H:
         i = int(np.flatnonzero(stage == H)[0])
         problem = f"expected at most {H} steps per episode, got {lengths.max()}"
-        raise columns.error(order[i], f"{problem}; raise horizon or cut every episode", "stage", "horizon")
+        raise columns.error(order[i], f"{problem}; raise horizon or cut every episode", "stage", name="horizon")
     state = codes["state"].code[order]
     truncated, ended = _ends(columns, ends, order, last, lengths, H)
     next_state = _successors(columns, order, state, last)
@@ -118,13 +118,13 @@ def order_episodes(columns: LogColumns, horizon: int | None, ends: str | None) -
     event = codes.get("event")
     return Episodes(
         columns=columns, H=H, T=T, row=order, episode=np.repeat(np.arange(T), lengths), stage=stage, state=state,
-        action=codes["action"].code[order], reward=columns.reward[order], next_state=next_state, last=last,
+        action=codes["action"].code[order], reward=columns.numbers["reward"][order], next_state=next_state, last=last,
         truncated=truncated, event=None if event is None else Codes(code=event.code[order], labels=event.labels),
         states=tuple(codes["state"].labels), actions=tuple(codes["action"].labels), absorbing=absorbing,
     )  # fmt: skip
 
 
-def _check_together(columns: LogColumns) -> None:
+def _check_together(columns: Columns) -> None:
     """Raise FileFormatError if the rows of an episode are not adjacent; without stages they may be two episodes."""
     codes = columns.codes["episode"]
     begins = np.flatnonzero(np.r_[True, np.diff(codes.code) != 0])
@@ -136,7 +136,7 @@ def _check_together(columns: LogColumns) -> None:
         raise columns.error(row, f"expected the rows of an episode together, got {got}; {remedy}", "episode")
 
 
-def _stage_numbers(columns: LogColumns) -> IntArray:
+def _stage_numbers(columns: Columns) -> IntArray:
     """Return the column of stages as whole numbers."""
     codes = columns.codes["stage"]
     numbers = np.array([_whole_number(text) for text in codes.labels] or [-1])
@@ -154,7 +154,7 @@ def _whole_number(text: str) -> int:
     return int(text) if text.isdecimal() and len(text) <= 18 else -1
 
 
-def _check_stages(columns: LogColumns, given: IntArray, stage: IntArray, first: BoolArray, order: IntArray) -> None:
+def _check_stages(columns: Columns, given: IntArray, stage: IntArray, first: BoolArray, order: IntArray) -> None:
     """Raise FileFormatError for gaps and repeats; stages begin at 0 or at 1 in all episodes."""
     base = int(given.min())
     differs = np.flatnonzero(given != stage + base)
@@ -173,7 +173,7 @@ def _check_stages(columns: LogColumns, given: IntArray, stage: IntArray, first: 
 
 
 def _ends(
-    columns: LogColumns, ends: str | None, order: IntArray, last: BoolArray, lengths: IntArray, H: int
+    columns: Columns, ends: str | None, order: IntArray, last: BoolArray, lengths: IntArray, H: int
 ) -> tuple[BoolArray, BoolArray]:
     """Return which episodes were cut off before the horizon, and which ended before it (or at it, if a column says so)."""
     short = lengths < H
@@ -204,7 +204,7 @@ def _end_kind(text: str) -> int:
     return 1 if word in TERMINAL_WORDS else 2 if word in TRUNCATED_WORDS else 0 if word in NO_END_WORDS else -1
 
 
-def _successors(columns: LogColumns, order: IntArray, state: IntArray, last: BoolArray) -> IntArray:
+def _successors(columns: Columns, order: IntArray, state: IntArray, last: BoolArray) -> IntArray:
     """Return the next state of every step, UNKNOWN if neither its column nor the following step shows it."""
     following = np.where(last, UNKNOWN, np.r_[state[1:], UNKNOWN])
     if "next_state" not in columns.codes:
@@ -221,7 +221,7 @@ def _successors(columns: LogColumns, order: IntArray, state: IntArray, last: Boo
 
 
 def _absorbing_states(
-    columns: LogColumns, order: IntArray, state: IntArray, next_state: IntArray, last: BoolArray, ended: BoolArray,
+    columns: Columns, order: IntArray, state: IntArray, next_state: IntArray, last: BoolArray, ended: BoolArray,
     by_column: bool,
 ) -> BoolArray:  # fmt: skip
     """Return the states in which complete episodes end; raise FileFormatError if an episode continues from one of them."""
@@ -238,9 +238,10 @@ def _absorbing_states(
     if both.any():
         s = int(both.argmax())
         i = int(named[next_state[named] == s][0])
-        line = columns.source.line(int(order[state == s][0]))
-        place = f"row {order[state == s][0]}" if line is None else f"line {line}"
+        place = columns.where(int(order[state == s][0]))
         got = f"{columns.codes['state'].labels[s]!r}, from which {place} continues"
         problem = f"expected a state without further steps at the end of an episode, got {got}"
-        raise columns.error(order[i], f"{problem}; declare ends as truncated or add a column end", "next_state", "ends")
+        raise columns.error(
+            order[i], f"{problem}; declare ends as truncated or add a column end", "next_state", name="ends"
+        )
     return found

@@ -41,7 +41,7 @@ def fit(
     Parameters
     ----------
     log : str, Path, frame or mapping
-        A .csv, .csv.gz or .parquet file, a pandas or polars frame, or a dict of arrays, with one row per step and columns
+        A .csv, .csv.gz, .xlsx or .parquet file, a pandas or polars frame, or a dict of arrays, with one row per step and columns
         episode, state, action, reward, and optionally stage, next_state, event and end.
     confidence : float
         Probability in (0, 1) with which all promises of the estimate hold.

@@ -1,12 +1,16 @@
-"""Columns of tables: the role of each column, and labels as codes; shared by models (files, frames) and logs."""
+"""Which columns a table has: kinds of tables, the names by which a column is recognised, and labels as codes.
+
+A kind lists the roles of its columns. The reader (`bqrl.mdp.files.tables`) finds the column of each role by the role's own name,
+by a synonym or by the caller's choice.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import takewhile
 from typing import Any
@@ -14,32 +18,30 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, nearest, one_line, warn_caller
-from bqrl.errors import ModelError
+from bqrl.errors import FileFormatError, ModelError
 from bqrl.mdp.arrays import FloatArray, IntArray
 
-ROLES = ("state", "action", "next_state", "probability", "reward")
 STAGE, EVENT, LAW = "stage", "event", "law"
-OPTIONAL = (STAGE, EVENT, LAW)
-SYNONYMS = {
+SYNONYMS = {  # role -> names in all tables, further names in models, further names in logs
     "state": (
-        "s", "from", "idstatefrom", "statefrom", "fromstate", "currentstate", "startstate", "source", "stateid", "idstate",
+        "s from currentstate", "idstatefrom statefrom fromstate startstate source stateid idstate",
+        "obs observation states observations",
     ),
-    "action": ("a", "idaction", "actionid", "decision", "choice"),
+    "action": ("a decision choice", "idaction actionid", "actions"),
     "next_state": (
-        "s'", "next", "to", "idstateto", "stateto", "tostate", "endstate", "target", "sp", "snext", "sprime", "newstate",
-        "successor",
+        "s' snext next to newstate", "idstateto stateto tostate endstate target sp sprime successor",
+        "nextobs nextobservation nextstates nextobservations",
     ),
-    "probability": ("p", "prob", "proba", "pr", "chance", "transitionprobability"),
-    "reward": ("r", "rewards", "payoff"),
-    "stage": ("h", "idstage", "stageid"),  # not time or step: such columns often mean a duration
-    "event": ("idevent", "eventid"),
-    "law": ("idlaw", "lawid"),
+    "probability": ("p prob proba pr chance transitionprobability", "", ""),
+    "reward": ("r payoff rewards", "", ""),
+    "stage": ("h stageid", "idstage", "t step time timestep stepid episodestep"),  # in models, time is often a duration
+    "event": ("", "idevent eventid", "e noise"),
+    "law": ("idlaw lawid", "", ""),
+    "episode": ("ep episodeid trajectory trial run episodeids", "", ""),
+    "end": ("terminated terminal isterminal ended terminations terminals done dones", "", ""),
 }  # fmt: skip
 ENDS = ("done", "terminal", "isterminal", "terminated", "truncated", "ended")  # headers of columns that end an episode
 IDS = {"state": "state", "next_state": "state", "action": "action"}  # which roles share their ids
-TEXT = (*IDS, EVENT, LAW)  # columns of ids; the others hold numbers
-HEADERS = {name for role, names in SYNONYMS.items() for name in (role.replace("_", ""), *names)}
-EXPECTED = f"expected a header such as {','.join(ROLES)}"
 COSTS = ("cost", "costs", "expense", "expenses", "loss", "losses", "penalty", "penalties")
 GAINS = frozenset(  # headers with these words name gains, savings, or amounts from which costs are already subtracted
     "after avoided benefit benefits difference effectiveness gain gains income less margin minus net payoff profit qaly qalys"
@@ -48,58 +50,109 @@ GAINS = frozenset(  # headers with these words name gains, savings, or amounts f
 LARGEST = 2.0**53  # whole numbers up to this size are exact as floats
 
 
-# -- roles -------------------------------------------------------------------------------------------------------------
+# -- kinds and roles ---------------------------------------------------------------------------------------------------
 
 
-def match_columns(header: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, int]:
-    """Return the position of each role's column in a table of transitions; warn about columns without a role."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of table: the roles that it must and may have, and how strictly its columns are read."""
+
+    name: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()  # roles of numbers; the other columns hold labels
+    dialect: int | None = None  # which further names of SYNONYMS are recognised: 1 those of models, 2 those of logs
+    extra: str = ""  # columns whose header begins so hold numbers, too, and are returned under their header
+    strict: bool = True  # refuse two synonyms of one role, and tell which columns are ignored
+    nested: bool = False  # whether a label may be a list
+    shared: Mapping[str, str] = field(default_factory=dict)  # roles whose labels are numbered together
+    error: type[ModelError] = ModelError  # the error about a table in memory; about a file, FileFormatError
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """All roles of the table."""
+        return self.required + self.optional
+
+    @property
+    def expected(self) -> str:
+        """The beginning of a message about the header."""
+        return f"expected a header such as {','.join(self.required)}"
+
+    def names(self, role: str) -> list[str]:
+        """Return the plain headers that a role is recognised by, its own name first."""
+        common, *further = SYNONYMS.get(role, ("", "", ""))
+        own = further[self.dialect - 1] if self.dialect else ""
+        return [role.replace("_", ""), *common.split(), *own.split()]
+
+
+MODEL = Kind(
+    name="model",
+    required=("state", "action", "next_state", "probability", "reward"),
+    optional=(STAGE, EVENT, LAW),
+    numbers=("probability", "reward", STAGE),
+    dialect=1,
+    extra="outcome:",
+)
+LOG = Kind(
+    name="log",
+    required=("episode", "state", "action", "reward"),
+    optional=(STAGE, "next_state", EVENT, "end"),
+    numbers=("reward",),
+    dialect=2,
+    strict=False,
+    nested=True,
+    shared={"next_state": "state"},
+    error=FileFormatError,
+)
+
+
+def match_columns(header: Sequence[str], kind: Kind, columns: Mapping[str, str] | None = None) -> dict[str, int]:
+    """Return the position of each role's column, and of each extra column by its header."""
     names = [str(name).strip() for name in header]
-    if columns is None and len(HEADERS & set(map(plain_header, names))) < 2:
-        got = ", ".join(map(one_line, names[:8]))
-        remedy = "add this line, or name the columns with columns"
-        if len(names) == 1:
-            remedy = "separate the columns by commas, semicolons or tabs"
-        raise ModelError(f"{EXPECTED}, got {got}; {remedy}", name="columns")
-    twice = repeated_header(names)
-    if twice is not None:
+    plain = list(map(plain_header, names))
+    strange = columns is None and len({name for role in kind.roles for name in kind.names(role)} & set(plain)) < 2
+    twice = next((name for name, times in Counter(names).items() if name and times > 1), None)
+    if twice is not None and not strange:
         raise ModelError(f"expected distinct headers, got {one_line(twice)} twice; rename one of them", column=twice)
-    found = chosen_columns(names, columns, SYNONYMS)
-    for role in (*ROLES, *OPTIONAL):
-        if role in found:
-            continue
-        own = role.replace("_", "")
-        near = [
-            i
-            for i, name in enumerate(names)
-            if i not in found.values() and plain_header(name) in (own, *SYNONYMS[role])
-        ]
-        exact = [i for i in near if plain_header(names[i]) == own]
-        if len(exact or near) > 1:
-            both = " and ".join(one_line(names[i]) for i in (exact or near)[:2])
-            message = f"expected one column for the {role}, got {both}; choose one with columns"
+    found = _chosen(names, kind, columns)
+    for role in (role for role in kind.roles if role not in found):
+        wanted = kind.names(role)
+        fits = [i for i, name in enumerate(plain) if name in wanted and i not in found.values()]
+        exact = [i for i in fits if plain[i] == wanted[0]]
+        several = role == "episode" or (kind.strict and not exact)  # episodes of several runs may share their ids
+        if not strange and (len(exact) > 1 or (len(fits) > 1 and several)):
+            both = " and ".join(one_line(names[i]) for i in (exact if len(exact) > 1 else fits)[:2])
+            message = f"expected one column for the {role}, got {both}; choose one with columns, or combine them in one"
             raise ModelError(message, column=role, name="columns")
-        if near:
-            found[role] = (exact or near)[0]
+        if fits:
+            found[role] = min(fits, key=lambda i: wanted.index(plain[i]))
     if EVENT not in found:
         found.pop(LAW, None)  # it only distinguishes laws of events
-    extra = [name for i, name in enumerate(names) if name and i not in found.values()]
-    for role in ROLES:
-        if role not in found:
-            raise ModelError(_missing_message(role, extra), column=role, name="columns" if extra else None)
-    if extra:
-        listed = ", ".join(one_line(name) for name in extra[:5]) + (", ..." if len(extra) > 5 else "")
-        if any(plain_header(name) in ENDS for name in extra):
-            listed += "; an episode ends in a state that leads back to itself with reward 0"
-        warn_caller(f"columns ignored: {listed}")
-    return found
+    unused = [name for i, name in enumerate(names) if name and i not in found.values()]
+    missing = [role for role in kind.required if role not in found]
+    if missing:
+        raise _missing_error(kind, missing, names if strange else unused, strange)
+    extra = [name for name in unused if kind.extra and name.lower().startswith(kind.extra)]
+    ignored = [name for name in unused if name not in extra]
+    if kind.strict and ignored:
+        warn_ignored(ignored)
+    return found | {name: names.index(name) for name in extra}
 
 
-def repeated_header(names: Sequence[str]) -> str | None:
-    """Return the first header that names two columns."""
-    return next((name for name, times in Counter(names).items() if name and times > 1), None)
+def warn_ignored(headers: Sequence[str]) -> None:
+    """Issue a ModelWarning about columns that are not used."""
+    listed = ", ".join(one_line(name) for name in headers[:5]) + (", ..." if len(headers) > 5 else "")
+    if any(plain_header(name) in ENDS for name in headers):
+        listed += "; an episode ends in a state that leads back to itself with reward 0"
+    warn_caller(f"columns ignored: {listed}")
 
 
-def chosen_columns(names: Sequence[str], columns: Any, roles: Iterable[str]) -> dict[str, int]:
+def plain_header(header: str) -> str:
+    """Return a header in lower case without spaces, underscores, hyphens and dots."""
+    return "".join(sign for sign in header.lower() if sign not in " _-.")
+
+
+def _chosen(names: Sequence[str], kind: Kind, columns: Any) -> dict[str, int]:
     """Return the positions of the columns that the caller names by role."""
     if columns is not None and not isinstance(columns, Mapping):
         raise bad_type("columns", columns, "be a dict such as {'state': 'from'}")
@@ -107,9 +160,9 @@ def chosen_columns(names: Sequence[str], columns: Any, roles: Iterable[str]) -> 
     lower = [name.lower() for name in names]
     for role, wanted in (columns or {}).items():
         given = str(wanted).strip()
-        if role not in roles:
-            got = one_line(role) + nearest(role, roles, listed=False)
-            raise bad_value("columns", columns, f"map {', '.join(roles)} to headers", got)
+        if role not in kind.roles:
+            got = one_line(role) + nearest(role, kind.roles, listed=False)
+            raise bad_value("columns", columns, f"map {', '.join(kind.roles)} to headers", got)
         if given not in names and given.lower() not in lower:
             raise bad_value("columns", columns, "name headers of the table", one_line(given) + nearest(given, names))
         found[str(role)] = names.index(given) if given in names else lower.index(given.lower())
@@ -118,23 +171,30 @@ def chosen_columns(names: Sequence[str], columns: Any, roles: Iterable[str]) -> 
     return found
 
 
-def plain_header(header: str) -> str:
-    """Return a header in lower case without spaces, underscores, hyphens and dots."""
-    return "".join(sign for sign in header.lower() if sign not in " _-.")
-
-
-def _missing_message(role: str, unused: list[str]) -> str:
-    """Return the message for a role without a column, with the nearest header."""
-    words = {name.lower(): name for name in unused}
-    near = [match for word in (role, *SYNONYMS[role]) for match in get_close_matches(word, words, 1, cutoff=0.6)]
-    if not unused:
-        return f"expected a column for the {role}, got none; add it"
-    header = one_line(words[near[0]]) if near else "a header"
-    signs = ", and negate costs" if role == "reward" and any(map(is_cost, unused)) else ""
-    got = ", ".join(map(one_line, unused[:8]))
-    if role == "probability" and any(plain_header(name).startswith("episode") for name in unused):
-        return f"expected a column for the probability, got {got}; read a log of episodes with bqrl.fit"
-    return f"expected a column for the {role}, got {got}; map {role} to {header} with columns{signs}"
+def _missing_error(kind: Kind, roles: Sequence[str], unused: Sequence[str], strange: bool) -> ModelError:
+    """Return the error for all roles without a column, with the nearest header of each; `strange` headers are known by none."""
+    for role in roles:  # state_0, state_1, ...
+        wide = [name for name in unused if re.fullmatch(rf"{role.replace('_', '')}\d+", plain_header(name))]
+        if len(wide) > 1:
+            got = f"got {one_line(wide[0])} and {one_line(wide[1])}; reshape the table to one row per step"
+            return ModelError(f"expected one column {role}, {got}", column=wide[0])
+    got = ", ".join(map(one_line, unused[:8])) or "none"
+    if strange:
+        remedy = "add this line, or name the columns with columns"
+        remedy = "separate the columns by commas, semicolons or tabs" if len(unused) == 1 else remedy
+        return ModelError(f"{kind.expected}, got {got}; {remedy}", name="columns")
+    words, pairs = {name.lower(): name for name in unused}, []
+    for role in roles:
+        near = [match for word in kind.names(role) for match in get_close_matches(word, words, 1, cutoff=0.6)]
+        pairs.append(f"{role} to {one_line(words.pop(near[0])) if near else 'a header'}")
+    remedy = f"map {' and '.join(pairs)} with columns"
+    remedy += ", and negate costs" if "reward" in roles and any(map(is_cost, unused)) else ""
+    if "probability" in roles and any(plain_header(name).startswith("episode") for name in unused):
+        remedy = "read a log of episodes with bqrl.fit"
+    noun, pronoun = ("a column", "it") if len(roles) == 1 else ("columns", "them")
+    remedy = remedy if unused else f"add {pronoun}"
+    message = f"expected {noun} for {' and '.join(f'the {role}' for role in roles)}, got {got}; {remedy}"
+    return ModelError(message, column=roles[0], name="columns" if unused else None)
 
 
 def is_cost(header: str) -> bool:
@@ -154,52 +214,6 @@ def warn_of_costs(header: str, rewards: FloatArray) -> None:
     """Issue a ModelWarning if positive costs are read as rewards."""
     if is_cost(header) and np.any(rewards > 0):
         warn_caller(f"the column {one_line(header)} is read as rewards, which are maximised; negate costs")
-
-
-# -- frames ------------------------------------------------------------------------------------------------------------
-
-
-def is_frame(thing: Any) -> bool:
-    """Return whether `thing` has named columns: a pandas or polars frame, a dict of columns or a list of dicts."""
-    if isinstance(thing, (list, tuple)):
-        return bool(thing) and all(isinstance(row, Mapping) for row in thing)
-    if isinstance(thing, Mapping) or hasattr(thing, "collect_schema"):  # a lazy frame warns if its columns are read
-        return True
-    return hasattr(thing, "columns") and hasattr(thing, "__getitem__") and not isinstance(thing, np.ndarray)
-
-
-def check_flat(table: Any) -> None:
-    """Raise ModelError if a dict holds matrices or dicts in place of columns."""
-    cells = list(table.values()) if isinstance(table, Mapping) else []
-    if cells and all(isinstance(cell, Mapping) for cell in cells):
-        remedy = "list its outcomes as dicts, or read {state: {action: [(p, s_next, r, ended)]}} with from_gymnasium"
-        raise ModelError(f"transitions must be a dict of columns, got a dict of dicts; {remedy}", name="transitions")
-    if cells and all(getattr(cell, "ndim", 0) == 2 or _is_nested(cell) for cell in cells):
-        remedy = "for one matrix (S,S) per action pass np.stack(list(P.values()), axis=1) and rewards"
-        raise ModelError(f"transitions must be a dict of columns, got a dict of matrices; {remedy}", name="transitions")
-
-
-def _is_nested(cell: Any) -> bool:
-    """Return whether a cell is a list of lists."""
-    return isinstance(cell, list) and bool(cell) and all(isinstance(row, list) for row in cell)
-
-
-def frame_columns(frame: Any) -> list[tuple[str, Any]]:
-    """Return headers and columns of a frame; a list of dicts is transposed, a lazy frame collected, a named index reset."""
-    if isinstance(frame, (list, tuple)):
-        frame = {name: [row.get(name) for row in frame] for name in dict.fromkeys(key for row in frame for key in row)}
-    elif hasattr(frame, "collect"):
-        frame = frame.collect()
-    elif hasattr(frame, "reset_index") and any(name is not None for name in frame.index.names):
-        frame = frame.reset_index(level=[i for i, name in enumerate(frame.index.names) if name not in frame.columns])
-    return [(str(key), frame[key]) for key in (frame.keys() if isinstance(frame, Mapping) else frame.columns)]
-
-
-def cells_of(column: Any) -> list[Any]:
-    """Return a column as a list of plain Python values."""
-    if hasattr(column, "to_list"):
-        return list(column.to_list())
-    return list(column.tolist() if hasattr(column, "tolist") else column)
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------
@@ -231,13 +245,6 @@ def code_labels(cells: Sequence[Any]) -> Codes:
     place = [text[label_text(cell)] for cell in raw]
     first = dict(zip(reversed(place), reversed(raw), strict=True))
     return Codes(code=np.array(place, np.int64)[code], labels=list(text), values=[first[i] for i in range(len(text))])
-
-
-def without_percent(cell: Any) -> Any:
-    """Return a percentage as a number: "12.5 %" becomes "12.5e-2"; return other cells unchanged."""
-    if isinstance(cell, str) and cell.rstrip().endswith("%"):
-        return f"{cell.rstrip()[:-1].rstrip()}e-2"
-    return cell
 
 
 def label_text(cell: Any) -> str:

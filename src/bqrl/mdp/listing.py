@@ -1,6 +1,6 @@
-"""Transitions as a table with named columns: one line per outcome, ids as numbers or names.
+"""From the columns of a table to a model: one line per outcome, ids as numbers or names.
 
-Files (.csv) and frames share these rules: how ids become indices, and which lines are not valid. With a column `event` the
+Files and frames share these rules: how ids become indices, and which lines are not valid. With a column `event` the
 rows share noise: a line gives the outcome of one event, and its probability is that of the event. A column `law`
 distinguishes several laws of events.
 """
@@ -18,48 +18,14 @@ from bqrl.checks import bad_type, nearest, one_line
 from bqrl.errors import ModelError, SizeError
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.columns import (
-    EVENT,
-    IDS,
-    LAW,
-    STAGE,
-    TEXT,
-    Codes,
-    cells_of,
-    code_labels,
-    frame_columns,
-    match_columns,
-    warn_of_costs,
-    without_percent,
-)
+from bqrl.mdp.columns import EVENT, IDS, LAW, STAGE, Codes, warn_ignored, warn_of_costs
+from bqrl.mdp.files.tables import Columns
 from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.table import Table, check_gaps, from_columns, is_id, row_place
 from bqrl.mdp.validation import sum_hint
 
 Mentioned = Mapping[int, tuple[str, int | None]]  # state -> first place and line of a file that name it
 PADDED = re.compile(r"[+-]?0\d")  # codes such as 007, which are names
-
-
-@dataclass(slots=True, kw_only=True)
-class Listing:
-    """The columns of a table of transitions, by role."""
-
-    ids: dict[str, Codes]  # state, action, next_state, and event and law where there are such columns
-    probability: FloatArray
-    reward: FloatArray
-    stage: FloatArray | None
-    headers: dict[str, str]  # role -> header, for messages
-    lines: Sequence[int] | None = None  # line numbers in a file; None for a frame
-
-    def where(self, i: int) -> str:
-        """Return the name of line `i` for messages."""
-        return f"row {i}" if self.lines is None else f"line {self.lines[i]}"
-
-    def error(self, i: int, message: str, role: str | None = None, **facts: Any) -> ModelError:
-        """Return a ModelError about line `i`."""
-        line = None if self.lines is None else int(self.lines[i])
-        column = None if role is None else self.headers[role]
-        return ModelError(f"{self.where(i)}: {message}", line=line, column=column, **facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,76 +45,23 @@ class _Rows:
         return row_place(q, self.shape, self.staged, (self.states, self.actions), self.first_stage)
 
 
-def read_frame(
-    frame: Any,
-    columns: Mapping[str, str] | None,
-    horizon: int | None,
-    state_names: Any = None,
-    action_names: Any = None,
-) -> tuple[Table, int, dict[str, Any]]:
-    """Return the table, the horizon, and the names and noise of a frame with one row per outcome."""
-    listed = frame_columns(frame)
-    place = match_columns([header for header, _ in listed], columns)
-    headers = {role: listed[i][0] for role, i in place.items()}
-    cells = {role: _flat_cells(*listed[i], labels=role in TEXT) for role, i in place.items()}
-    lengths = {len(column) for column in cells.values()}
-    if len(lengths) > 1 or not lengths.pop():
-        message = "the columns of a table must have one length of at least 1"
-        raise ModelError(f"{message}, got {one_line({headers[role]: len(column) for role, column in cells.items()})}")
-    numbers = {
-        role: _floats(column, headers[role], shares=role == "probability")
-        for role, column in cells.items()
-        if role not in TEXT
-    }
-    listing = Listing(
-        ids={role: code_labels(column) for role, column in cells.items() if role in TEXT},
-        probability=numbers["probability"],
-        reward=numbers["reward"],
-        stage=numbers.get(STAGE),
-        headers=headers,
-    )
-    return to_table(listing, horizon, state_names, action_names)
-
-
-def _flat_cells(header: str, column: Any, *, labels: bool) -> list[Any]:
-    """Return the cells of a column; raise ModelError unless it is flat. Labels may be tuples; numbers may be 0-d arrays."""
-    nested = (list, dict, np.ndarray) if labels else (list, tuple, dict, np.ndarray)
-    try:
-        cells = None if isinstance(column, (str, bytes, Mapping)) else cells_of(column)
-    except TypeError:  # a single value
-        cells = None
-    bad = [x for x in cells or () if isinstance(x, nested) and getattr(x, "shape", 1) != ()]
-    if cells is None or bad:
-        got = one_line(bad[0] if bad else column)
-        raise ModelError(f"the column {one_line(header)} must be a flat list, got {got}", column=header)
-    return cells
-
-
-def _floats(cells: list[Any], header: str, *, shares: bool) -> FloatArray:
-    """Return a column as numbers; with `shares`, percentages are allowed."""
-    numbers = [without_percent(cell) for cell in cells] if shares else cells
-    try:
-        if np.asarray(numbers).dtype.kind in "bc":
-            raise TypeError
-        return np.array(numbers, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        bad = next((i for i, cell in enumerate(numbers) if not _is_number(cell)), 0)
-        hint = "; write it as 1234.5" if isinstance(cells[bad], str) and any(map(str.isdecimal, cells[bad])) else ""
-        message = f"row {bad}: expected a number, got {one_line(cells[bad])} (column {header}){hint}"
-        raise ModelError(message, column=header) from None
-
-
-def _is_number(cell: Any) -> bool:
-    """Return whether a cell is a number or spells one."""
-    try:
-        float(cell)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return not isinstance(cell, (bool, np.bool_))
+def check_flat(table: Any) -> None:
+    """Raise ModelError if a dict holds matrices or dicts in place of columns."""
+    cells = list(table.values()) if isinstance(table, Mapping) else []
+    if cells and all(isinstance(cell, Mapping) for cell in cells):
+        remedy = "list its outcomes as dicts, or read {state: {action: [(p, s_next, r, ended)]}} with from_gymnasium"
+        raise ModelError(f"transitions must be a dict of columns, got a dict of dicts; {remedy}", name="transitions")
+    if cells and all(
+        getattr(cell, "ndim", 0) == 2
+        or (isinstance(cell, list) and cell and all(isinstance(row, list) for row in cell))
+        for cell in cells
+    ):
+        remedy = "for one matrix (S,S) per action pass np.stack(list(P.values()), axis=1) and rewards"
+        raise ModelError(f"transitions must be a dict of columns, got a dict of matrices; {remedy}", name="transitions")
 
 
 def to_table(
-    listing: Listing, horizon: int | None, state_names: Any = None, action_names: Any = None, **noise: Any
+    listing: Columns, horizon: int | None, state_names: Any = None, action_names: Any = None, **noise: Any
 ) -> tuple[Table, int, dict[str, Any]]:
     """Return the table, the horizon, and the names, values and noise of the listed lines.
 
@@ -157,11 +70,11 @@ def to_table(
     """
     (s, s_next), S, states = _number_ids(listing, ("state", "next_state"), state_names)
     (a,), A, actions = _number_ids(listing, ("action",), action_names)
-    staged, shared = listing.stage is not None, EVENT in listing.ids
+    staged, shared = STAGE in listing.numbers, EVENT in listing.codes
     stage, first_stage = np.zeros(s.size, np.int64), 0
-    if listing.stage is not None:
-        first_stage = _first_stage(listing, listing.stage)
-        stage = listing.stage.astype(np.int64) - first_stage
+    if staged:
+        first_stage = _first_stage(listing, listing.numbers[STAGE])
+        stage = listing.numbers[STAGE].astype(np.int64) - first_stage
     K = int(stage.max()) + 1
     try:
         check_gaps(K, S, A, s.size)
@@ -178,15 +91,16 @@ def to_table(
         first_stage=first_stage,
     )
     _check_numbers(listing, rows)
-    warn_of_costs(listing.headers["reward"], listing.reward)
-    table, H = from_columns(
-        stage, s, a, s_next, listing.probability, listing.reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared
-    )
+    p, reward = listing.numbers["probability"], listing.numbers["reward"]
+    warn_of_costs(listing.headers["reward"], reward)
+    if listing.extra:  # no model uses them yet
+        warn_ignored(list(listing.extra))
+    table, H = from_columns(stage, s, a, s_next, p, reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared)
     facts: dict[str, Any] = {"state_names": states, "action_names": actions, "noise": None}
     facts["mentioned"] = _first_mentions(listing, s, s_next, S)
     if state_names is None:
         facts["state_values"] = _values(listing, {"next_state": s_next, "state": s}, states or range(S))
-    if shared and set(listing.ids[EVENT].labels) != {""}:
+    if shared and set(listing.codes[EVENT].labels) != {""}:
         facts["noise"] = _read_events(listing, rows, table, **noise)
         table.probability = facts["noise"].image(facts["noise"].probabilities, table.probability)
     return table, H, facts
@@ -195,9 +109,9 @@ def to_table(
 # -- ids ---------------------------------------------------------------------------------------------------------------
 
 
-def _number_ids(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[list[IntArray], int, list[str] | None]:
+def _number_ids(listing: Columns, roles: tuple[str, ...], given: Any) -> tuple[list[IntArray], int, list[str] | None]:
     """Return the indices of the id columns, the number of ids, and their names; `given` holds names, their number, or None."""
-    columns, kind = [listing.ids[role] for role in roles], IDS[roles[0]]
+    columns, kind = [listing.codes[role] for role in roles], IDS[roles[0]]
     labels = list(dict.fromkeys(label for column in columns for label in column.labels))
     numbers = np.array([_number(label) for label in labels])
     if given is None and any(map(PADDED.match, labels)):  # such labels are names, sorted by the numbers that they spell
@@ -215,7 +129,9 @@ def _number_ids(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[l
         return listing.error(int((column.code == column.labels.index(label)).argmax()), message, role)
 
     by_name = (
-        f"list them as names with {kind}_names" if listing.lines is None else f"name them in a line # {kind}s: ..."
+        f"list them as names with {kind}_names"
+        if listing.source.path is None
+        else f"name them in a line # {kind}s: ..."
     )
     if "" in labels and "" not in (names or ()):
         hint = " states without a choice need an action, too" if kind == "action" else ""
@@ -244,13 +160,13 @@ def _number_ids(listing: Listing, roles: tuple[str, ...], given: Any) -> tuple[l
             raise about(label, f"expected one of the {total} declared {kind}s, got {label}")
         index = {label: int(x) - first for label, x in zip(labels, numbers, strict=True)}
         total = high - first + 1 if total is None else total
-        if names is None and first and total <= max(2**24, 100 * listing.probability.size):
+        if names is None and first and total <= max(2**24, 100 * len(listing)):
             names = list(map(str, range(1, total + 1)))  # ids that begin at 1 become names, so that tables show them
     places = [np.array([index[label] for label in column.labels], np.int64)[column.code] for column in columns]
     return places, len(names) if names is not None else int(total or 0), names
 
 
-def _first_mentions(listing: Listing, s: IntArray, s_next: IntArray, S: int) -> Mentioned:
+def _first_mentions(listing: Columns, s: IntArray, s_next: IntArray, S: int) -> Mentioned:
     """Return the first line that names each next state without a line of its own."""
     own = np.zeros(S, dtype=bool)
     own[s] = True
@@ -263,11 +179,11 @@ def _first_mentions(listing: Listing, s: IntArray, s_next: IntArray, S: int) -> 
     }
 
 
-def _values(listing: Listing, places: dict[str, IntArray], names: Sequence[Any]) -> tuple[Any, ...] | None:
+def _values(listing: Columns, places: dict[str, IntArray], names: Sequence[Any]) -> tuple[Any, ...] | None:
     """Return the cells that name the states, by index; None for a file. A state that no line names has its name as value."""
     values = list(names)
     for role, place in places.items():
-        column = listing.ids[role]
+        column = listing.codes[role]
         if column.values is None:
             return None
         line = np.unique(column.code, return_index=True)[1]
@@ -285,7 +201,7 @@ def _number(label: str) -> float:
     return number if label.isascii() and "_" not in label and np.isfinite(number) else np.nan
 
 
-def _first_stage(listing: Listing, stages: FloatArray) -> int:
+def _first_stage(listing: Columns, stages: FloatArray) -> int:
     """Return the smallest stage, which must be 0 or 1; all stages must be whole numbers."""
     proper = is_id(stages)
     i = int(stages.argmin() if proper.all() else proper.argmin())
@@ -298,9 +214,9 @@ def _first_stage(listing: Listing, stages: FloatArray) -> int:
 # -- probabilities and rewards -----------------------------------------------------------------------------------------
 
 
-def _check_numbers(listing: Listing, rows: _Rows) -> None:
+def _check_numbers(listing: Columns, rows: _Rows) -> None:
     """Raise ModelError for the first line or row whose numbers are not valid."""
-    p, reward, row = listing.probability, listing.reward, rows.row
+    p, reward, row = listing.numbers["probability"], listing.numbers["reward"], rows.row
     bad = np.flatnonzero(~np.isfinite(reward))
     if bad.size:
         hint = "; leave out actions that do not exist" if reward[bad[0]] == -np.inf else ""
@@ -317,16 +233,16 @@ def _check_numbers(listing: Listing, rows: _Rows) -> None:
         raise _bad_row(listing, rows, int(row[off[0]]))
 
 
-def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
+def _bad_row(listing: Columns, rows: _Rows, q: int) -> ModelError:
     """Return the error for row `q`, whose probabilities do not sum to 1; it names a repeated line if there is one."""
     where, text = rows.place(q)
     members = np.flatnonzero(rows.row == q)
-    total = listing.probability[members].sum()
-    twice = total > 1.5 and abs(total - round(total)) <= SUM_TOL and listing.stage is None
+    total = listing.numbers["probability"][members].sum()
+    twice = total > 1.5 and abs(total - round(total)) <= SUM_TOL and STAGE not in listing.numbers
     staged = "; if the model differs by stage, name the column of the stages with columns" if twice else ""
     seen: dict[tuple[int, float], int] = {}
     for i in members.tolist():
-        outcome = int(rows.s_next[i]), float(listing.reward[i])
+        outcome = int(rows.s_next[i]), float(listing.numbers["reward"][i])
         if outcome in seen and total > 1:
             first, second = (j if listing.lines is None else listing.lines[j] for j in (seen[outcome], i))
             unit = "rows" if listing.lines is None else "lines"
@@ -346,10 +262,10 @@ def _bad_row(listing: Listing, rows: _Rows, q: int) -> ModelError:
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def _read_events(listing: Listing, rows: _Rows, table: Table, **fields: Any) -> SharedNoise:
+def _read_events(listing: Columns, rows: _Rows, table: Table, **fields: Any) -> SharedNoise:
     """Return the shared noise of lines with events; a line without an event belongs to a row without a law."""
-    row, p = rows.row, listing.probability
-    event, laws = listing.ids[EVENT], listing.ids.get(LAW, Codes(code=np.zeros(row.size, np.int64), labels=[""]))
+    row, p = rows.row, listing.numbers["probability"]
+    event, laws = listing.codes[EVENT], listing.codes.get(LAW, Codes(code=np.zeros(row.size, np.int64), labels=[""]))
     named = np.array([label != "" for label in event.labels])[event.code]
     key = np.where(named, laws.code * len(event.labels) + event.code, -1)
     _, first, place = np.unique(key, return_index=True, return_inverse=True)  # the first line of each event of a law
@@ -386,7 +302,7 @@ def _read_events(listing: Listing, rows: _Rows, table: Table, **fields: Any) -> 
     )
 
 
-def _check_events(listing: Listing, row: IntArray, law: IntArray, event: IntArray, sizes: list[int]) -> None:
+def _check_events(listing: Columns, row: IntArray, law: IntArray, event: IntArray, sizes: list[int]) -> None:
     """Raise ModelError unless every row lists each event of one law once, or no event."""
     order = np.lexsort((event, row))
     q, e, i = row[order], event[order], law[order]

@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from bqrl.checks import bad_value
+from bqrl.mdp.columns import MODEL
 from bqrl.mdp.files import checked_ending, name_errors, read_arrays
-from bqrl.mdp.files.csv import read_csv, read_facts
+from bqrl.mdp.files.facts import USUAL_HORIZON, read_facts
 from bqrl.mdp.files.json import read_json
 from bqrl.mdp.files.npz import read_dense, read_stored
-from bqrl.mdp.files.regular import MAX_JSON, MAX_TEXT, gunzip, read_regular, size_limit
+from bqrl.mdp.files.regular import MAX_JSON, MAX_TEXT, check_unpacked, read_regular, size_limit
+from bqrl.mdp.files.sources import TABLES, open_source
+from bqrl.mdp.files.tables import read_table
+from bqrl.mdp.listing import to_table
 from bqrl.mdp.model import MDP
 from bqrl.mdp.validation import check_horizon
 
-LIMITS = {".csv": MAX_TEXT, ".csv.gz": MAX_TEXT, ".json": MAX_JSON}
 Kinds = Mapping[str, tuple[str, Callable[[dict[str, Any]], Any]]]  # marker array -> (what a file holds, its reader)
 
 
@@ -37,10 +40,12 @@ def load_model(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds |
     if "horizon" in given:
         check_horizon(given["horizon"])
     with name_errors(place, given):
-        if place.name.lower().endswith((".csv", ".csv.gz")):
-            return MDP.from_table(**read_csv(content, **given))
+        if isinstance(content, Path):
+            return MDP.from_table(**_read_table(content, **given))
         if "columns" in given:
-            raise bad_value("columns", given["columns"], "be given for .csv files only", remedy="omit it")
+            raise bad_value(
+                "columns", given["columns"], "be given for .csv, .xlsx and .parquet files only", remedy="omit it"
+            )
         if not isinstance(content, dict):
             return MDP.from_table(**read_json(content, **given))
         if "transitions" in content:
@@ -50,20 +55,40 @@ def load_model(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds |
 
 
 def states_horizon(path: str | Path) -> bool:
-    """Return whether a model file states its horizon; a .csv file need not."""
+    """Return whether a model file states its horizon; a table need not."""
     place = Path(path)
-    if checked_ending(place) in (".npz", ".json"):
+    if checked_ending(place) not in TABLES:
         return True
     with name_errors(place):
-        return "horizon" in read_facts(_content(place, None))
+        return "horizon" in read_facts(open_source(place, MODEL).comments, quiet=True)
 
 
 def _content(place: Path, max_bytes: int | None) -> Any:
-    """Return the arrays of an .npz file, or the bytes of a text file."""
-    kind = checked_ending(place, "read other tables with pandas and pass them to bqrl.MDP")
+    """Return the arrays of an .npz file, the bytes of a .json file, or the path of a table; check the size of the file."""
+    kind = checked_ending(place, remedy="read other tables with pandas and pass them to bqrl.MDP")
     if kind == ".npz":
         return read_arrays(place, max_bytes=max_bytes)
-    limit = size_limit(max_bytes, LIMITS[kind])
     with name_errors(place):
-        content = read_regular(place, limit)
-        return gunzip(content, limit) if kind == ".csv.gz" else content
+        if kind == ".json":
+            return read_regular(place, size_limit(max_bytes, MAX_JSON))
+        check_unpacked(place, size_limit(max_bytes, MAX_TEXT))
+        return place
+
+
+def _read_table(
+    path: Path, horizon: int | None = None, start: Any = None, discount: float | None = None, columns: Any = None
+) -> dict[str, Any]:
+    """Return the arguments of MDP.from_table for a file with a table of transitions."""
+    listing = read_table(path, MODEL, columns)
+    facts = read_facts(listing.source.comments)
+    if horizon is None:
+        horizon = facts.get("horizon", None if "stage" in listing.numbers else USUAL_HORIZON)
+    noise = {key: facts[key] for key in ("events_observed", "cut") if key in facts}
+    table, H, found = to_table(listing, horizon, facts.get("states"), facts.get("actions"), **noise)
+    return found | {
+        "table": table,
+        "H": H,
+        "start": facts.get("start", 0) if start is None else start,
+        "discount": facts.get("discount", 1.0) if discount is None else discount,
+        "units": facts.get("units"),
+    }

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from bqrl.checks import bad_type, bad_value, is_one_line, nearest, one_line
 from bqrl.display import Tabular
 from bqrl.errors import ModelError, SizeError
-from bqrl.mdp import as_env, files  # they import this module, too, to write and play models
+from bqrl.mdp import as_env, files, listing  # they import this module, too, to write and play models
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.build import build_table
-from bqrl.mdp.columns import check_flat, is_frame
+from bqrl.mdp.columns import MODEL
 from bqrl.mdp.derived import per_model, per_structure
-from bqrl.mdp.listing import Mentioned, read_frame
+from bqrl.mdp.files.sources import is_frame
+from bqrl.mdp.files.tables import read_table
 from bqrl.mdp.noise import SharedNoise
 from bqrl.mdp.stage import Stage, Structure
 from bqrl.mdp.table import MAX_ID, Table, tile_starts
@@ -127,12 +128,13 @@ class MDP(Tabular):
         units: str | None = None,
     ) -> None:
         if is_frame(transitions):
-            check_flat(transitions)
+            listing.check_flat(transitions)
             for name, value in (("rewards", rewards), ("support", support)):
                 if value is not None:
                     remedy = "add a column reward, or pass arrays" if name == "rewards" else ""
                     raise bad_value(name, value, "not be given with a table, which has its own columns", remedy=remedy)
-            table, H, facts = read_frame(transitions, columns, horizon, state_names, action_names)
+            read = read_table(transitions, MODEL, columns)
+            table, H, facts = listing.to_table(read, horizon, state_names, action_names)
         elif columns is not None:
             raise bad_value("columns", columns, "be given with a table of transitions (a frame) only", remedy="omit it")
         else:
@@ -143,7 +145,8 @@ class MDP(Tabular):
 
     @classmethod
     def from_table(
-        cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, *, mentioned: Mentioned | None = None, **optional: Any
+        cls, table: Table, H: int, start: Any = 0, discount: float = 1.0, *, mentioned: listing.Mentioned | None = None,
+        **optional: Any,
     ) -> MDP:  # fmt: skip
         """Return the model of a table of outcomes, checked like any other; `bqrl.mdp.listing` explains `mentioned`."""
         mdp = cls.__new__(cls)
@@ -153,7 +156,7 @@ class MDP(Tabular):
     def _set(
         self, table: Table, H: int, start: Any, discount: float, *, known: Any = None, state_names: Any = None,
         action_names: Any = None, state_values: tuple[Any, ...] | None = None, units: str | None = None,
-        noise: SharedNoise | None = None, mentioned: Mentioned | None = None,
+        noise: SharedNoise | None = None, mentioned: listing.Mentioned | None = None,
     ) -> None:  # fmt: skip
         """Check every field and store it."""
         S, A, shape = table.S, table.A, (table.K, table.S, table.A)
@@ -179,7 +182,7 @@ class MDP(Tabular):
         )  # fmt: skip
         self._check_actions(mentioned)
 
-    def _check_actions(self, mentioned: Mentioned | None = None) -> None:
+    def _check_actions(self, mentioned: listing.Mentioned | None = None) -> None:
         """Raise ModelError if a reachable state has no action; its name may be a misspelt state."""
         stuck = self.reachable[:-1] & ~self.available.any(axis=2)
         if stuck.any():

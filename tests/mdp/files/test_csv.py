@@ -114,7 +114,9 @@ def test_csv_from_any_editor(tmp_path, text):
 def test_thousands_separators_are_not_read_as_decimal_signs(tmp_path, sign, rewards):
     lines = ["state|action|next_state|probability|reward", *(f"x|{i}|x|100%|{r}" for i, r in enumerate(rewards))]
     text = "\n".join(lines).replace("|", sign)
-    with pytest.raises(FileFormatError, match=r"line 2: expected a number without .*; write 1500 or 1.5000") as fault:
+    with pytest.raises(
+        FileFormatError, match=r"line 2, column 'reward': expected a number without .*; write 1500 or 1.5000"
+    ) as fault:
         read(tmp_path, text)
     assert (fault.value.line, fault.value.column) == (2, "reward")
     one, half = ("1,000", "0,5") if "," in rewards[0] else ("1.000", "0.5")  # probabilities show the decimal sign
@@ -284,10 +286,19 @@ def test_a_comment_that_may_be_a_fact_is_not_ignored_in_silence(tmp_path, line, 
 
 
 def test_text_that_is_not_utf8_says_what_to_do(tmp_path):
-    for encoding in ("utf-16-le", "latin-1"):
-        text = BODY.replace("Sick", "Grün").encode(encoding)
-        with pytest.raises(FileFormatError, match=r"line 3: expected text in UTF-8, got other bytes"):
-            read(tmp_path, text)
+    with pytest.raises(FileFormatError, match=r"line 1: expected a header such as .*, got control characters"):
+        read(tmp_path, BODY.encode("utf-16-le"))
+    text = BODY.encode().replace(b"Sick", b"Gr\x81n")  # a byte that has no meaning in Windows-1252
+    with pytest.raises(
+        FileFormatError, match=r"near line 1: expected CSV text in UTF-8, got other bytes; save the file"
+    ):
+        read(tmp_path, text)
+
+
+def test_plain_csv_of_excel_is_windows_text(tmp_path):
+    """Excel saves "CSV" in Windows-1252; such a file was once refused."""
+    text = BODY.replace("Sick", "Grün \u20ac")
+    assert_same(read(tmp_path, text.encode("cp1252")), read(tmp_path, text))
 
 
 def test_text_in_utf16_as_spreadsheets_write_it(tmp_path):
@@ -315,8 +326,11 @@ def test_events_are_read_as_shared_noise(tmp_path):
 
 
 EVENT_FAULTS = [
-    (EVENTS.replace("full,0.7,1", "full,0.8,1").replace("full,0.3,2", "full,0.2,2"), "line 5: expected the probability"),
-    (EVENTS.replace("full,fill,rain", "full,fill,"), "line 5: expected each event of one law once per row"),
+    (
+        EVENTS.replace("full,0.7,1", "full,0.8,1").replace("full,0.3,2", "full,0.2,2"),
+        "line 5, column 'probability': expected the",
+    ),
+    (EVENTS.replace("full,fill,rain", "full,fill,"), "line 5, column 'event': expected each event of one law once per row"),
     ("# events_observed: maybe\n" + EVENTS, "line 1: events_observed must be yes or no, got 'maybe'"),
     ("# cut: a lot\n" + EVENTS, "line 1: cut must be numbers separated by commas, got 'a lot'"),
     ("# cut: 0.1, 0.2\n" + EVENTS, "cut must hold one number per law (1), got 2"),
@@ -463,12 +477,12 @@ def test_events_of_any_name_come_back_distinct(tmp_path, events, ending):
     ("line", "words"),
     [
         ('"x" ,go,x,1,0', "line 2: expected closed quotes, got an open one or text after a quote"),
-        ('x,go,x,1,"1,000"', "line 2: expected a number, got '1,000' (column r); write it as 1234.5"),
-        ("x,go,x,1/3,0", "line 2: expected a number, got '1/3' (column p); give a number from 0 to 1"),
-        ("x,go,x,x%,0", "line 2: expected a number, got 'x%' (column p); give a number from 0 to 1"),
-        ("x,go,x,1,5%", "line 2: expected a number, got '5%' (column r); write it as 1234.5"),
-        ("x,go,x,1,2 \u20ac", "line 2: expected a number, got '2 \u20ac' (column r); write it as 1234.5"),
-        ("x\0,go,x,1,2", "line 2: expected a printable name, got 'x\\x00' (column s); remove control characters"),
+        ('x,go,x,1,"1,000"', "line 2, column 'r': expected a number, got '1,000'; write it as 1234.5"),
+        ("x,go,x,1/3,0", "line 2, column 'p': expected a number, got '1/3'; give a number from 0 to 1"),
+        ("x,go,x,x%,0", "line 2, column 'p': expected a number, got 'x%'; give a number from 0 to 1"),
+        ("x,go,x,1,5%", "line 2, column 'r': expected a number, got '5%'; write it as 1234.5"),
+        ("x,go,x,1,2 \u20ac", "line 2, column 'r': expected a number, got '2 \u20ac'; write it as 1234.5"),
+        ("x\0,go,x,1,2", "line 2, column 's': expected a printable name, got 'x\\x00'; remove control characters"),
     ],
 )
 def test_cells_of_spreadsheets_that_cannot_be_read_name_the_remedy(tmp_path, line, words):
@@ -491,7 +505,7 @@ def test_the_hint_for_a_number_has_the_decimal_sign_of_the_file(tmp_path, first,
     """A file with decimal commas was told to write a point, which it may not mix with them."""
     with pytest.raises(FileFormatError) as fault:
         read(tmp_path, f"s;a;to;p;r\nx;go;x;1;{first}\ny;go;y;1;{second}\n")
-    assert str(fault.value).endswith(f"(column r); write it as {example}")
+    assert str(fault.value).endswith(f"; write it as {example}")
 
 
 def test_facts_at_the_edge_survive(tmp_path):

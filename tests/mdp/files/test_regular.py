@@ -2,12 +2,13 @@
 
 import gzip
 import os
+import zipfile
 
 import pytest
 
 from bqrl import load
 from bqrl.errors import FileFormatError, SizeError
-from bqrl.mdp.files.regular import gunzip, read_regular, size_limit
+from bqrl.mdp.files.regular import check_unpacked, read_regular, size_limit
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
@@ -31,17 +32,28 @@ def test_a_link_to_itself_is_named_as_such(tmp_path):
         load(tmp_path / "dead.csv")
 
 
-def test_a_compressed_file_is_unpacked_up_to_the_limit():
-    content = gzip.compress(b"x" * 10_000)
-    assert gunzip(content, 10_000) == b"x" * 10_000
+def test_a_compressed_file_is_unpacked_up_to_the_limit(tmp_path):
+    path, content = tmp_path / "x.csv.gz", gzip.compress(b"x" * 10_000)
+    path.write_bytes(content)
+    check_unpacked(path, 10_000)
     words = "the unpacked file must have at most 9999 bytes, got more; unpack it to see its size, and raise"
     with pytest.raises(SizeError, match=words):  # the number at which reading stopped is no size to allow
-        gunzip(content, 9_999)
-    lying = content[:-4] + (5).to_bytes(4, "little")  # the trailer states 5 bytes
-    with pytest.raises((FileFormatError, SizeError), match=r"must have at most 9999 bytes|expected a gzip file"):
-        gunzip(lying, 9_999)
-    with pytest.raises(FileFormatError, match="expected a gzip file, got other or truncated bytes"):
-        gunzip(content[:17], 10_000)
+        check_unpacked(path, 9_999)
+    path.write_bytes(content[:-4] + (5).to_bytes(4, "little"))  # the trailer states 5 bytes
+    with pytest.raises((FileFormatError, SizeError), match=r"must have at most 9999 bytes|expected CSV text"):
+        load(path, max_bytes=9_999)
+    path.write_bytes(content[:17])
+    with pytest.raises(
+        FileFormatError, match=r"x\.csv\.gz: near line 1: expected CSV text in UTF-8, got other content"
+    ):
+        load(path, max_bytes=10_000)
+
+
+def test_the_parts_of_a_workbook_are_counted_before_they_are_unpacked(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("sheet.xml", b" " * 10_000)
+    with pytest.raises(SizeError, match="the unpacked file must have at most 9999 bytes, got more"):
+        load(tmp_path / "x.xlsx", max_bytes=9_999)
 
 
 def test_the_limit_comes_from_the_argument_or_the_environment(tmp_path, monkeypatch):

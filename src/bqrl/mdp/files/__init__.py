@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,28 +21,31 @@ from bqrl.mdp.files.csv import write_csv
 from bqrl.mdp.files.json import write_json
 from bqrl.mdp.files.npz import pack, unpack, write_npz
 from bqrl.mdp.files.regular import read_regular, size_limit
+from bqrl.mdp.files.sources import TABLES
 
-ENDINGS = (".csv.gz", ".csv", ".npz", ".json")
+WRITTEN = (".csv", ".csv.gz", ".npz", ".json")
+READ = (*TABLES, ".npz", ".json")
 
 
-def ending(path: str | Path) -> str | None:
+def ending(path: str | Path, known: Sequence[str] = READ) -> str | None:
     """Return the ending of a model file, or None if it is not a known one."""
     name = Path(path).name.lower()
-    return next((known for known in ENDINGS if name.endswith(known)), None)
+    return next((kind for kind in known if name.endswith(kind)), None)
 
 
-def checked_ending(path: Path, remedy: str = "") -> str:
+def checked_ending(path: Path, known: Sequence[str] = READ, remedy: str = "") -> str:
     """Return the ending; raise ArgumentError if it is not that of a model file."""
-    kind = ending(path)
+    kind = ending(path, known)
     if kind is None:
-        raise bad_value("path", path, "end in .csv, .csv.gz, .npz or .json", repr(path.name), remedy=remedy)
+        rule = f"end in {', '.join(known[:-1])} or {known[-1]}"
+        raise bad_value("path", path, rule, repr(path.name), remedy=remedy)
     return kind
 
 
 def save_model(mdp: model.MDP, path: str | Path, *, plain: bool = False) -> None:
     """Write a model to a .csv, .csv.gz, .npz or .json file; see `bqrl.save`."""
     place = Path(path)
-    kind = checked_ending(place)
+    kind = checked_ending(place, WRITTEN)
     if kind == ".npz":
         content = write_npz(mdp)
     elif kind == ".json":
@@ -78,6 +81,8 @@ def name_errors(place: Path, options: Collection[str] = ()) -> Iterator[None]:
             raise type(error)(f"{place.name}: {error}", **vars(error)) from None
         raise FileFormatError(f"{place.name}: {error}", file=str(place), column=error.name) from None
     except ModelError as error:
+        if error.file is not None:  # the reader of tables names the file
+            raise
         raise FileFormatError(f"{place.name}: {error}", **vars(error) | {"file": str(place)}) from None
     except (ValueError, TypeError, OverflowError) as error:
         raise FileFormatError(f"{place.name}: {' '.join(str(error).split())}", file=str(place)) from None

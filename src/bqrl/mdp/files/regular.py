@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import codecs
 import gzip
-import io
 import os
 import stat
+import zipfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from bqrl.checks import whole
-from bqrl.errors import FileFormatError, SizeError
+from bqrl.errors import SizeError
 
 MAX_BYTES = 4 * 2**30  # largest unpacked size, unless the caller raises the limit
 MAX_TEXT = 2**30  # of a .csv file, which needs three times its size in memory
@@ -37,13 +37,27 @@ def check_size(size: int, limit: int, what: str) -> None:
         raise SizeError(f"{message}; {remedy}", needed=size, limit=limit, name=LIMIT_VARIABLE)
 
 
-def unpacked_exceeds(file: Any, limit: int) -> bool:
-    """Return whether a gzip file has more than `limit` bytes after unpacking; the bytes are counted, not stored."""
-    size = 0
-    with gzip.GzipFile(fileobj=file) as unpacked:
-        while size <= limit and (chunk := unpacked.read(CHUNK)):
-            size += len(chunk)
+def unpacked_exceeds(path: Path, limit: int) -> bool:
+    """Return whether a .gz or .xlsx file has more than `limit` bytes after unpacking; damage is reported when it is read."""
+    kind, size = path.suffix.lower(), 0
+    with suppress(OSError, EOFError, zlib.error, zipfile.BadZipFile):
+        if kind == ".gz":
+            with gzip.open(path) as unpacked:  # the bytes are counted, not stored
+                while size <= limit and (chunk := unpacked.read(CHUNK)):
+                    size += len(chunk)
+        elif kind == ".xlsx":
+            with zipfile.ZipFile(path) as archive:
+                size = sum(part.file_size for part in archive.infolist())
     return size > limit
+
+
+def check_unpacked(path: Path, limit: int) -> None:
+    """Raise SizeError if a file has more than `limit` bytes, before or after unpacking; OSError if it is not a regular file."""
+    check_size(regular_size(path), limit, "the file")
+    if unpacked_exceeds(path, limit):
+        message = f"the unpacked file must have at most {limit} bytes, got more"
+        remedy = f"unpack it to see its size, and raise the limit with max_bytes or {LIMIT_VARIABLE}"
+        raise SizeError(f"{message}; {remedy}", limit=limit, name=LIMIT_VARIABLE)
 
 
 def read_regular(path: str | Path, limit: int) -> bytes:
@@ -79,15 +93,3 @@ def decode_text(content: bytes) -> str:
     """Return text in UTF-8, or in UTF-16 if it begins with that byte order mark; raise UnicodeDecodeError for other bytes."""
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return content.decode("utf-16" if wide else "utf-8-sig")
-
-
-def gunzip(content: bytes, limit: int) -> bytes:
-    """Return the content of a gzip file, whose unpacked size is checked first."""
-    try:
-        if unpacked_exceeds(io.BytesIO(content), limit):
-            message = f"the unpacked file must have at most {limit} bytes, got more"
-            remedy = f"unpack it to see its size, and raise the limit with max_bytes or {LIMIT_VARIABLE}"
-            raise SizeError(f"{message}; {remedy}", limit=limit, name=LIMIT_VARIABLE)
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(f"expected a gzip file, got other or truncated bytes ({error})") from None
