@@ -77,8 +77,9 @@ def __dir__() -> list[str]:
 
 
 _PROBLEMS = """
-AmericanPut AssetSelling Bandit BettingGame DeepSea Gambler Garnet ICUSepsis Inventory Liquidation MachineReplacement
-PerishableInventory Portfolio RiverSwim SafeOrRisky SlipperyCliff Staffing TreatmentChoice
+AmericanPut AssetSelling Bandit BettingGame Blackjack DeepSea Gambler Garnet GuardedMaze ICUSepsis Inventory Liquidation
+MachineReplacement MeanReversion NoisyCliff PerishableInventory Portfolio QuantileDomain RiverSwim SafeOrRisky
+SlipperyCliff Staffing TreatmentChoice
 """.split()
 for _name in _PROBLEMS:
     # Gymnasium warns if an id is registered twice, for example on reload.

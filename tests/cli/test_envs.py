@@ -108,7 +108,7 @@ def test_a_template_is_a_model(cli, tmp_path, form):
     assert json.loads(out)["model"]["horizon"] == 12
 
 
-@pytest.mark.parametrize("more", [["--json"], ["--out", "folder"], ["--all"], ["Bandit"]])
+@pytest.mark.parametrize("more", [["--json"], ["--out", "folder"], ["--all"], ["--truth"], ["Bandit"]])
 def test_a_template_is_printed_alone(cli, more):
     code, out, err = cli("envs", "--template", "csv", *more)
     assert (code, out) == (2, "")
@@ -121,3 +121,29 @@ def test_both_templates_hold_the_same_model(tmp_path):
         (tmp_path / f"m.{form}").write_text(text)
         laws.append(bqrl.evaluate(bqrl.load(tmp_path / f"m.{form}"), bqrl.MarkovPolicy([[0, 0, 1]] * 12)))
     assert laws[0].equals(laws[1])
+
+
+def test_truth_sets_published_numbers_beside_certified_optima(cli, tmp_path):
+    code, out, err = cli("envs", "NoisyCliff", "Blackjack", "--truth", "--json", "--out", tmp_path)
+    assert (code, err) == (0, "")
+    rows = json.loads(out)
+    assert [(row["problem"], row["objective"]) for row in rows[-4:]] == [
+        ("NoisyCliff", f"{tau}-quantile") for tau in (0.05, 0.1, 0.25, 0.5)
+    ]
+    assert [row["value"] for row in rows[-4:]] == [row["upper"] for row in rows[-4:]] == [7.0, 8.0, 9.0, 10.0]
+    stored = read(tmp_path).tables["truth"].rows
+    assert [row["optimum"] for row in stored[-4:]] == ["7", "8", "9", "10"]
+
+
+def test_truth_says_which_rows_it_leaves_out(cli, monkeypatch):
+    slow = [entry for entry in envs.ENTRIES if entry.slow or entry.files or entry.problem == "NoisyCliff"]
+    monkeypatch.setattr(envs, "ENTRIES", slow)
+    code, out, _ = cli("envs", "--truth")
+    assert code == 0
+    assert out.count("NoisyCliff") == 4
+    assert (
+        f"{len(slow) - 4} rows left out; --all adds those that take minutes, --files DIR those that need files." in out
+    )
+    code, _, err = cli("envs", "--files", "somewhere")
+    assert code == 2
+    assert "--files must be given with --truth" in err

@@ -112,4 +112,7 @@ def test_shared_noise_changes_nothing_but_what_is_known(name):
 
 
 def test_the_problems_that_have_one_law_of_events_offer_it():
-    assert set(names()) - set(SHARED) == {"Bandit", "Garnet", "ICUSepsis", "RiverSwim", "TreatmentChoice"}
+    assert set(names()) - set(SHARED) == {
+        "Bandit", "Blackjack", "Garnet", "ICUSepsis", "MeanReversion", "NoisyCliff", "QuantileDomain", "RiverSwim",
+        "TreatmentChoice",
+    }  # fmt: skip

@@ -8,7 +8,10 @@ import pytest
 from bqrl.envs import names
 
 ROOT = Path(__file__).parents[2]
-MARKS = {"ICUSepsis": pytest.mark.nightly, "BettingGame": pytest.mark.slow, "AmericanPut": pytest.mark.slow}
+MARKS = {
+    **dict.fromkeys(("ICUSepsis", "MeanReversion", "QuantileDomain"), pytest.mark.nightly),
+    **dict.fromkeys(("BettingGame", "AmericanPut"), pytest.mark.slow),
+}
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,13 @@ def test_betting_in_eighths_matches_an_independent_program(p, objective, publish
     assert plan.upper == plan.value
 
 
+def test_cvar_is_planned_on_pairs_if_the_two_sweeps_that_it_needs_do_not_fit():
+    # One sweep over 65,537 returns fits into memory, two do not: this raised SizeError.
+    plan = bqrl.solve(betting_game(0.8, bets=4, stakes="eighths"), bqrl.CVaR(0.25))
+    assert plan.exact
+    assert plan.policy.kind == "earned"
+
+
 def test_a_search_that_trusts_concavity_would_miss_the_best_cvar():
     pairs = met_pairs(betting_game(0.88, stakes="eighths"), 1e7, 1e9)
     values = pairs.returns - pairs.missing(pairs.returns) / 0.2

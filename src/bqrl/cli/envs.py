@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from bqrl.checks import choice
-from bqrl.cli.output import Command, at_terminal
-from bqrl.display import format_number
+from bqrl.cli.output import Command, ProgressBar, at_terminal
+from bqrl.display import count_of, format_number
 from bqrl.envs import about, make, names
+from bqrl.envs.published import ENTRIES
 from bqrl.errors import ArgumentError
 from bqrl.planners.plan import GAP_TOL
 from bqrl.planners.target import guarantee_curve, plan_from_curve
 from bqrl.results.result import Result, ResultTable, check_folder
+from bqrl.study.truth import TITLES as HEADINGS
+from bqrl.study.truth import compare_published, spell_out
 
 LEVELS = {f"optimum_{tau:g}": tau for tau in (0.05, 0.1, 0.5)}  # by column
 LARGE = 2_000_000  # transitions times stages; above this, optima take seconds and are computed on request only
@@ -33,17 +37,30 @@ class Envs(Command):
 
     names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Problems to list; by default all.")] = None
     every: Annotated[bool, Option("--all", help="Compute the optima of large problems, too.")] = False
+    truth: Annotated[
+        bool,
+        Option("--truth", help="Published numbers beside certified optima; takes about a minute, minutes with --all."),
+    ] = False
+    files: Annotated[
+        Path | None,
+        Option(metavar="DIR", help="With --truth: folder with cliff.csv, population.csv and inventory2.csv."),
+    ] = None
     template: Annotated[str | None, Option(help="Print an example model that solve accepts: csv or json.")] = None
 
     def run(self) -> None:
-        """List the problems, or print a template."""
+        """List the problems, compare them with published numbers, or print a template."""
         if self.template is not None:
             name = f"template.{choice(self.template, '--template', ('csv', 'json'))}"
-            if self.as_json or self.out or self.names or self.every:
+            if self.as_json or self.out or self.names or self.every or self.truth or self.files:
                 raise ArgumentError(f"--template must be the only option; write bqrl envs --template {self.template}")
             typer.echo(files("bqrl.cli").joinpath(name).read_text(encoding="utf-8"), nl=False)
             return
         listed, terminal = [about(name) for name in self.names or names()], at_terminal()
+        if self.truth:
+            self._compare_published({one.name for one in listed})
+            return
+        if self.files is not None:
+            raise ArgumentError("--files must be given with --truth")
         check_folder(self.out, "problems", ["problems.csv"])
         wanted = self.as_json or terminal or self.out is not None
         problems = [describe(one.name, large=self.every or bool(self.names)) for one in listed if wanted]
@@ -58,6 +75,22 @@ class Envs(Command):
         ]
         table = ResultTable([{key: row[key] for key in TITLES} for row in rows], titles=TITLES)
         self.conclude(problems, result, tables=[table], lines=[one.id for one in listed if not terminal])
+
+    def _compare_published(self, problems: set[str]) -> None:
+        """Print published numbers beside certified optima."""
+        check_folder(self.out, "truth", ["truth.csv"])
+        folder = None if self.files is None else str(self.files)
+        asked = [entry for entry in ENTRIES if entry.problem in problems]
+        quick = [entry for entry in asked if (self.every or not entry.slow) and (folder or not entry.files)]
+        with ProgressBar() as watch:
+            rows = [compare_published(entry, folder) for entry in watch.track(quick, "certified optima")]
+        table = ResultTable(
+            [spell_out(row) for row in rows], titles=HEADINGS, caption="Published numbers and certified optima."
+        )
+        result = Result(kind="truth", title="Published numbers", tables={"truth": table}, details={"truth": rows})
+        left_out = len(asked) - len(quick)
+        note = f"{count_of('row', left_out)} left out; --all adds those that take minutes, --files DIR those that need files."
+        self.conclude(rows, result, tables=[table], lines=[note] if left_out else [])
 
 
 def describe(name: str, *, large: bool = True) -> dict[str, Any]:

@@ -1,14 +1,15 @@
 """Betting game: six bets at favourable odds, and a cap on what can be won.
 
-A player with 16 coins may stake any whole number of them, six times, and wins each stake with probability 0.88. The
-house limits the capital to 256: a stake may not lead beyond it. The mean favours staking everything; a quantile does
-not. Repeated bets are a common test of risk-averse planning (Bäuerle and Ott 2011, "Markov decision processes with
-average-value-at-risk criteria"; Rigter, Lacerda and Hawes 2021, "Risk-averse Bayes-adaptive reinforcement learning").
+A player with 16 coins may stake any whole number of them, six times, and wins each stake with probability 0.88. The house
+limits the capital to 256: a stake may not lead beyond it. The mean favours staking everything; a quantile does not. Repeated
+bets are a common test of risk-averse planning (Bäuerle and Ott 2011, "Markov decision processes with average-value-at-risk
+criteria"; Rigter, Lacerda and Hawes 2021, "Risk-averse Bayes-adaptive reinforcement learning").
 
-With `stakes="eighths"` it is the benchmark of later work on CVaR: stakes are 0, 1/8, ..., 8/8 of the capital, whatever would
-exceed the cap is not staked, and amounts are exact in units of 2^-14. The public configuration of that benchmark wins with
-probability 0.88, its description with 0.8; the best CVaR at level 0.2 is 23.88 in one and 6.89 in the other. The return is the
-gain.
+With `stakes="eighths"` it is the benchmark of later work on CVaR (Luo, Pan, Wang, Torr and Poupart 2024; Mead, Costen,
+Lacerda and Hawes 2025, "Return capping: sample efficient CVaR policy gradient optimisation"): stakes are 0, 1/8, ..., 8/8 of
+the capital, whatever would exceed the cap is not staked, and amounts are exact. The return is the gain. Code and paper
+differ: the public configuration wins with probability 0.88, the paper states 0.8. The best CVaR at level 0.2 is 23.88 in one
+and 6.89 in the other.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def betting_game(
     Parameters
     ----------
     win_probability : float
-        Probability that a stake is won.
+        Probability that a stake is won: 0.88 in the public configuration of the benchmark, 0.8 in its paper.
     bets : int
         Number of bets.
     start, cap : int

@@ -79,7 +79,7 @@ def plan_buffered(
     columns, or_rounded = lattice(mdp), randomized is None and (points is not None or gap is not None)
     if pairs and beta < tau:
         raise bad_value("pairs", pairs, "be omitted with a buffer below tau", remedy="only CVaR is planned on pairs")
-    met = choose_pairs(mdp, pairs, points, max_bytes, columns) if beta == tau else None
+    met = choose_pairs(mdp, pairs, points, max_bytes, columns, sweeps=2) if beta == tau else None
     if met is not None:
         return _cvar_on_pairs(met, tau)
     if columns is not None and not fits(mdp, columns, max_bytes, or_rounded=or_rounded, sweeps=2):

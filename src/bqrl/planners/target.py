@@ -277,13 +277,13 @@ def guarantee_curve(
 
 
 def choose_pairs(
-    mdp: MDP, wanted: bool | None, points: int | None, max_bytes: float, columns: Grid | None = None
+    mdp: MDP, wanted: bool | None, points: int | None, max_bytes: float, columns: Grid | None = None, sweeps: int = 1
 ) -> MetPairs | None:
     """Return the pairs that can be met if they are to be used instead of a grid, else None.
 
     `wanted` True requires them and False forbids them. None uses them if they are few and either no exact grid fits into
     `max_bytes` or the sweep on it would be far more work. `columns` is the exact grid of the planner, by default that of all
-    returns.
+    returns, and `sweeps` the number of sweeps that it stores.
     """
     if wanted is False or (wanted is None and points is not None):
         return None
@@ -293,7 +293,7 @@ def choose_pairs(
         work = 0 if exact is None else sum(mdp.stage(h).successor.size * int(exact.size[h]) for h in range(mdp.H))
         if exact is None:
             limit = QUICK_MOVES
-        elif fits(mdp, exact, max_bytes, or_rounded=True):
+        elif fits(mdp, exact, max_bytes, or_rounded=True, sweeps=sweeps):
             limit = min(MAX_MOVES, work / 1000)
             if work < LARGE_WORK:
                 return None
