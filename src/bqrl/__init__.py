@@ -1,7 +1,7 @@
 """Planning and learning for quantiles of the total return.
 
     models      MDP, load, from_step, from_gymnasium, envs.make
-    plans       solve, guarantee_curve, evaluate, simulate, rule_table
+    plans       solve, guarantee_curve, evaluate, simulate, rule_table, expected_outcomes, outcome_law
     learning    learn, compare, Learner
     logs        fit
     files       load, save
@@ -49,6 +49,7 @@ _NAMES = {  # public names by module
     "planners.utility": "Utility",
     "planners.confidence": "constant_buffer log_buffer power_buffer",
     "planners.evaluate": "evaluate simulate",
+    "planners.outcomes": "expected_outcomes outcome_law",
     "planners.plan": "Plan",
     "planners.solve": "solve",
     "planners.target": "GuaranteeCurve guarantee_curve",

@@ -32,6 +32,7 @@ from bqrl.planners.confidence import (
     power_buffer as power_buffer,
 )
 from bqrl.planners.evaluate import evaluate as evaluate, simulate as simulate
+from bqrl.planners.outcomes import expected_outcomes as expected_outcomes, outcome_law as outcome_law
 from bqrl.planners.plan import Plan as Plan
 from bqrl.planners.solve import solve as solve
 from bqrl.planners.target import GuaranteeCurve as GuaranteeCurve, guarantee_curve as guarantee_curve

@@ -16,10 +16,12 @@ from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
-ENGLISH = frozenset(  # nouns that messages count, and common names of a stage
-    "action bet century cycle day decade decision delivery episode epoch flight game generation hour inspection match minute"
-    " month move night patient period point pull quarter round row run season second seed session shift state stage step stroke"
-    " treatment trial turn visit week worker year".split()
+ENGLISH = frozenset(  # nouns that messages count, and common names of a stage, a run, a state or an action
+    "action batch bet car case century choice client condition contract customer cycle day decade decision delivery dose drug"
+    " episode epoch flight fund game generation grade household hour inspection item level machine match minute month move night"
+    " option order participant patient period person plant player point policyholder portfolio product project pull pump quarter"
+    " round route row run scenario season second seed session shift site state stage step stroke therapy treatment trial trip"
+    " turn unit vehicle visit week worker year".split()
 )
 
 # The beginning of a text that a spreadsheet would run as a formula, after any number of apostrophes.
@@ -38,6 +40,8 @@ def plural(noun: str) -> str | None:
     """Plural of a noun; None if the noun is not in ENGLISH, because users may write in any language."""
     if noun.rpartition(" ")[2] not in ENGLISH:
         return None
+    if noun.endswith("person"):
+        return noun.removesuffix("person") + "people"
     if re.search("(x|z|ch|sh)$", noun):
         return f"{noun}es"
     return re.sub("(?<=[^aeiou])y$", "ie", noun) + "s"

@@ -271,3 +271,17 @@ def test_a_huge_memory_limit_is_refused_in_one_line(cli, tiny):
     code, _, err = cli("solve", tiny, "--tau", 0.5, "--max-memory", "1e300")
     assert (code, one_line(err)) == (2, True)
     assert "--max-memory must be a number in (0, 1e+09], got 1e+300" in err
+
+
+def test_runs_returns_states_and_actions_in_the_users_words(cli, tmp_path):
+    path = tmp_path / "model.csv"
+    text = (
+        "state,action,next_state,probability,reward\ngood,keep,good,0.5,1\ngood,keep,poor,0.5,0\npoor,keep,poor,1,0\n"
+    )
+    path.write_text(f"# horizon: 2\n# words: run=season, state=condition\n# terminal: good=7\n{text}")
+    own = ("--run-name", "machine", "--return-name", "profit", "--action-name", "order", "--unit", "EUR")
+    code, out, _ = cli("solve", path, "--tau", 0.5, *own)
+    assert code == 0
+    assert "model: 2 conditions, 1 order, 2 stages, start good" in out
+    assert "In half of all machines at least 0 EUR profit" in out
+    assert "In half of all seasons at least 0" in cli("solve", path, "--tau", 0.5)[1]

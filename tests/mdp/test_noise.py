@@ -4,9 +4,11 @@
 import copy
 import math
 import pickle
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import assert_one_line
 from hypothesis import given, settings
@@ -265,10 +267,10 @@ BAD = [
     ("noise as percentages", lambda: model(noise={0: 40, 1: 60}), ValueError, "noise must sum to 1, got 100: percentages? divide them by 100"),
     ("noise sums to 0.9", lambda: model(noise={0: 0.4, 1: 0.5}), ValueError, "noise must sum to 1, got 0.9; divide by the sum if it holds weights"),
     ("negative probability", lambda: model(noise={0: -0.5, 1: 1.5}), ValueError, "noise[0] must be a number of at least 0, got -0.5"),
-    ("noise is a word", lambda: model(noise="coin"), TypeError, "noise must be {event: probability} or a frozen discrete SciPy distribution, got 'coin'"),
+    ("noise is a word", lambda: model(noise="coin"), TypeError, "noise must be {event: probability}, recorded events, or a frozen discrete SciPy distribution, got 'coin'"),
     ("noise has no events", lambda: model(noise={}), ValueError, "noise must have at least one event, got none"),
-    ("noise is continuous", lambda: model(noise=stats.norm(), mass=0.9), TypeError, "noise must be {event: probability} or a frozen discrete SciPy distribution"),
-    ("noise is not frozen", lambda: model(noise=stats.poisson, mass=0.9), TypeError, "noise must be {event: probability} or a frozen discrete SciPy distribution"),
+    ("noise is continuous", lambda: model(noise=stats.norm(), mass=0.9), TypeError, "noise must be {event: probability}, recorded events, or a frozen discrete SciPy distribution"),
+    ("noise is not frozen", lambda: model(noise=stats.poisson, mass=0.9), TypeError, "noise must be {event: probability}, recorded events, or a frozen discrete SciPy distribution"),
     ("noise without end", lambda: model(noise=stats.poisson(2)), ValueError, "noise must have finitely many events, got infinitely many; cut it with mass, e.g. mass=0.9999"),
     ("mass for a dict", lambda: model(mass=0.9), ValueError, "mass must not be given if noise lists its events, got 0.9; omit it"),
     ("mass above 1", lambda: model(noise=stats.poisson(2), mass=1.5), ValueError, "mass must be a number in (0, 1), got 1.5"),
@@ -294,3 +296,35 @@ def test_events_that_a_scipy_law_excludes_are_not_possible():
     (law,), _ = event_laws(stats.rv_discrete(values=([1, 2, 6], [0.25, 0.25, 0.5])), 3, None)
     assert law.events == (1, 2, 6)
     assert law.probabilities.tolist() == [0.25, 0.25, 0.5]
+
+
+def test_records_counts_and_series_are_laws_of_events():
+    def events(noise):
+        found = bqrl.from_step(lambda s, a, e: (s, float(e)), [0], noise, 2, 0).noise
+        return dict(zip(found.events[0], found.probabilities[0].tolist(), strict=True))
+
+    expected = {1: 0.25, 3: 0.75}
+    for noise in ([3, 1, 3, 3], (3, 3, 3, 1), np.array([1, 3, 3, 3]), Counter({3: 3, 1: 1}), pd.Series([3, 3, 1, 3])):
+        assert events(noise) == expected
+    assert events(pd.Series([3, 3, 1, 3]).value_counts()) == expected
+    assert events(pd.Series([3, 3, 1, 3]).value_counts(normalize=True)) == expected
+    assert events(pd.Series({1: 0.25, 3: 0.75})) == expected
+
+
+def test_a_series_of_records_by_date_is_not_a_law_of_dates():
+    days = pd.Series([3, 1, 3, 3], index=pd.date_range("2026-01-01", periods=4), name="demand")
+    found = bqrl.from_step(lambda s, a, e: (s, float(e)), [0], days, 2, 0).noise
+    assert found.events == ((1, 3),)
+
+
+def test_a_list_of_lists_has_records_per_stage():
+    found = bqrl.from_step(lambda s, a, e: (s, float(e)), [0], [[1, 1, 2, 2], Counter({5: 1})], 2, 0).noise
+    assert found.events == ((1, 2), (5,))
+
+
+def test_records_with_missing_values_are_refused():
+    for noise in ([1.0, float("nan")], pd.Series([1.0, None])):
+        with pytest.raises(
+            ValueError, match="noise must hold recorded events, got a missing value; drop missing values"
+        ):
+            bqrl.from_step(lambda s, a, e: (s, e), [0], noise, 2, 0)

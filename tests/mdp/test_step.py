@@ -133,7 +133,7 @@ BAD = [
     ("reward is a word", lambda: model(step=lambda s, a, e: (s, "x")), ValueError, "step(0, 'go', 0) must return a finite reward, got 'x'"),
     ("next state is NaN", lambda: model(step=lambda s, a, e: (math.nan, 0.0)), ValueError, "step(0, 'go', 0) must return a next state that equals itself, got nan"),
     ("wrong shape", lambda: model(step=lambda s, a, e: s), ValueError, "step(0, 'go', 0) must return (next_state, reward), got 0"),
-    ("three results", lambda: model(step=lambda s, a, e: (s, 0.0, {})), ValueError, "must return (next_state, reward), got (0, 0.0, {})"),
+    ("four results", lambda: model(step=lambda s, a, e: (s, 0.0, {}, {})), ValueError, "must return (next_state, reward), got (0, 0.0, {}, {})"),
     ("random", lambda: model(step=random_step), ValueError, "step(0, 'go', 0) must be deterministic, got"),
     ("mutates", lambda: model(step=mutating, start=Box(0)), ValueError, "step(Box(0), 'go', 0) must leave its state unchanged, got a changed one; return a new state"),
     ("unhashable next state", lambda: model(step=lambda s, a, e: ([1], 0.0)), TypeError, "the next state of step(0, 'go', 0) must be hashable, got [1]; use a tuple"),

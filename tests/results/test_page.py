@@ -310,7 +310,7 @@ def test_the_page_of_a_comparison_in_a_browser(browser, cli, tmp_path):
     open_page(browser, tmp_path / PAGE, 1280)
     assert browser.execute_script("return document.querySelector('h1').textContent") == NASTY
     assert browser.execute_script("return document.querySelectorAll('h1 script').length") == 0
-    notes = [each.text for each in browser.find_elements("css selector", "figure p")]
+    notes = [each.text for each in browser.find_elements("css selector", "figure p.quiet")]
     band = f"Band: {band_name(3)}."
     assert notes == [
         f"{band} Averages over 100 blocks of episodes.",
@@ -341,7 +341,7 @@ def test_the_selectors_of_a_study_in_a_browser(browser, cli, tmp_path):
     assert [len(each.find_elements("css selector", "option")) for each in lists] == [2, 3, 2]
     seen = set()
     for i in range(3):
-        title = figure.find_element("css selector", "h3").text
+        title = figure.find_element("css selector", ".finding").text
         marks = [each.get_attribute("d") for each in figure.find_elements("css selector", ".mark-line path")]
         seen.add((title, *marks))
         browser.execute_script(
@@ -349,7 +349,7 @@ def test_the_selectors_of_a_study_in_a_browser(browser, cli, tmp_path):
             lists[i],
         )
         time.sleep(0.3)
-    assert len(seen) == 3  # each list changes the title and the lines
+    assert len(seen) == 3  # each list changes the finding and the lines
     assert {"τ = 0.2", "τ = 0.5"} == {title[:7] for title, *_ in seen}
     before = selected(browser, figure)
     set_scheme(browser, dark=True)
@@ -430,7 +430,8 @@ def test_technical_remarks_fold_away_below_the_headline():
     html = page(Result(kind="plan", title="t", sentences=lines, choices=[control]))
     assert 'aria-live="polite"><p>The finding.</p></div>' in html
     assert (
-        '<details id="asides"><summary>How this was computed</summary><div class="quiet"><p>A grid.</p></div>' in html
+        '<details id="asides"><summary>Details and how this was computed</summary><div class="quiet"><p>A grid.</p></div>'
+        in html
     )
     assert '<details id="asides" hidden>' in page(
         Result(kind="plan", title="t", sentences=lines[2:], choices=[control])

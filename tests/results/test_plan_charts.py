@@ -183,12 +183,12 @@ def test_a_map_of_a_policy_that_depends_on_the_earned_is_not_called_a_rule():
     assert "rule" not in " ".join(rule["title"]["subtitle"])
     title, note = (" ".join(often["title"][key]) for key in ("text", "subtitle"))
     assert title == "What the policy does most often"
-    assert note.startswith(f"{FAINT} ")
+    assert note.startswith(f"{FAINT.format('action')} ")
     assert "not a rule to follow; the table of decisions (policy) is." in note
     parts = [row["part"] for row in chart_values(often)]
     assert parts[0] == 1.0 > parts[1]  # faint, however rare the other action is
     beside = policy_chart({0.1: fixed[:, :2]}, ["a", "b"], ["stay", "go"], neutral=mixed).to_dict()
-    assert FAINT in " ".join(beside["title"]["subtitle"])
+    assert FAINT.format("action") in " ".join(beside["title"]["subtitle"])
 
 
 def test_a_large_map_is_cut_and_says_so():

@@ -14,6 +14,7 @@ from bqrl.envs import about, names
 from bqrl.errors import ArgumentError
 from bqrl.planners import facts
 from bqrl.results import words
+from bqrl.results.plans import level_facts
 from bqrl.results.result import ResultTable
 from bqrl.results.words import (
     Words,
@@ -459,3 +460,60 @@ def test_bounds_in_facts_are_rounded_away_from_the_value():
     assert words.remark(facts.Guaranteed(value=2 / 3, tau=0.1)).startswith(
         "at least 0.666666 with probability above 0.9"
     )
+
+
+# -- the user's words ---------------------------------------------------------------------------------------------------
+
+
+OWN = {
+    "run": "patient",
+    "return": "net benefit",
+    "state": "condition",
+    "action": "drug",
+    "stage": "year",
+    "title": "Trial",
+}
+
+
+def test_words_of_a_model_stand_in_its_sentences_tables_and_charts(tmp_path):
+    mdp = bqrl.MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3, units="EUR", words=OWN)
+    plan = bqrl.solve(mdp, tau=0.1)
+    said = level_facts(plan, Words.of(plan))["meaning"]
+    assert said.startswith("In 9 of 10 patients at least 0 EUR net benefit, the best that any policy can promise")
+    average = level_facts(bqrl.solve(mdp, tau=0.5, beta=0.5), Words.of(plan))["meaning"]
+    assert average.startswith("Over the worst 50 % of patients 0.5 EUR net benefit on average")
+    page = bqrl.report(plan, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<title>Trial</title>" in page
+    assert "2 conditions, 1 drug, 3 years" in page
+    for text in (
+        "net benefit (EUR)",
+        "share of patients",
+        "10 % of patients may fall short",
+        ">condition<",
+        ">drug<",
+        ">year<",
+    ):
+        assert text in page, text
+    assert "of runs" not in page
+    other = bqrl.report(plan, tmp_path / "page.html", run_name="client", state_name="grade", title="Mine")
+    text = other.read_text(encoding="utf-8")
+    assert "In 9 of 10 clients at least 0 EUR net benefit" in text
+    assert "2 grades" in text
+    assert "<title>Mine</title>" in text
+
+
+def test_options_win_over_the_model_and_the_model_over_the_default():
+    mdp = bqrl.MDP([[[1.0]]], [[0.0]], horizon=1, words={"run": "patient", "stage": "year"})
+    words = Words.of(mdp, {"run_name": "client", "title": None}, title="T", stage="day", unit="EUR")
+    assert (words.run, words.stage, words.title, words.unit, words.runs) == ("client", "year", "T", "EUR", "clients")
+
+
+def test_a_run_whose_plural_is_not_known_keeps_its_name():
+    assert Words(title="", run="Patient*in").share(0.1) == "9 of 10 Patient*in"
+    assert Words(title="", run="person").share(0.5) == "half of all people"
+    assert Words(title="").share(0.1, "episodes") == "9 of 10 episodes"
+
+
+def test_an_empty_word_gets_one_clear_line():
+    with pytest.raises(ValueError, match="run_name must be one line of text"):
+        Words(title="", run=" ")

@@ -24,7 +24,7 @@ from bqrl.mdp.from_gymnasium import changing_wrapper, from_gymnasium, time_limit
 from bqrl.mdp.load import load_model, states_horizon
 from bqrl.mdp.model import MDP
 from bqrl.mdp.validation import check_horizon
-from bqrl.results.words import Words
+from bqrl.results.words import NAMES, Words
 
 ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"
 COLUMN_NAMES = "Headers of columns with other names: ROLE=HEADER pairs separated by commas, e.g. state=from."
@@ -56,13 +56,17 @@ class SharedOptions(Command):
     title: Annotated[str | None, Option(help="Title of tables, charts and the page.")] = None
     unit: Annotated[str | None, Option(help="Unit of the returns, such as EUR or QALY.")] = None
     stage_name: Annotated[str | None, Option(help="What one stage is called, such as year.")] = None
+    run_name: Annotated[str | None, Option(help="What one run is called, such as patient.")] = None
+    return_name: Annotated[str | None, Option(help="What a run brings, such as net benefit.")] = None
+    state_name: Annotated[str | None, Option(help="What a state is called, such as condition.")] = None
+    action_name: Annotated[str | None, Option(help="What an action is called, such as order.")] = None
     discount: Annotated[float | None, Option(help="Discount factor per stage, in (0, 1].")] = None
     discount_rate: Annotated[str | None, Option(help="Discount rate per stage: 3% is the factor 1 / 1.03.")] = None
 
-    def words(self, name: str, unit: str = "", stage: str = "stage") -> Words:
-        """The words given as options, else those of the problem."""
-        unit = unit if self.unit is None else self.unit
-        return Words(title=self.title or name, unit=unit, stage=self.stage_name or stage)
+    def words(self, name: str, model: Any = None, **default: str) -> Words:
+        """The words given as options, else those of the model, else the `default`."""
+        chosen = {option: getattr(self, option) for option in NAMES} | {"title": self.title or None}
+        return Words.of(model, chosen, title=name, **default)
 
     def levels(self, *default: float) -> list[float]:
         """The levels of --tau or of --certainty, in the order given, else the `default`."""
@@ -145,7 +149,7 @@ def read_problem(asked: ProblemOptions) -> LoadedProblem:
         )
     if short in names():
         known, mdp = about(short), make(short).replace(horizon=asked.horizon, **asked.changes)
-        return _model(mdp, asked.words(short, known.unit, known.stage))
+        return _model(mdp, asked.words(short, mdp, unit=known.unit, stage=known.stage))
     return _from_gymnasium(asked)
 
 
@@ -170,7 +174,7 @@ def _from_file(path: Path, asked: ProblemOptions) -> LoadedProblem:
     if asked.horizon is None and mdp.stationary and not states_horizon(path):
         notices.append(ASSUMED.format(asked.problem, mdp.H))
     name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
-    return _model(mdp, asked.words(name, mdp.units or ""), *notices)
+    return _model(mdp, asked.words(name, mdp), *notices)
 
 
 def _from_gymnasium(asked: ProblemOptions) -> LoadedProblem:
@@ -190,7 +194,7 @@ def _from_gymnasium(asked: ProblemOptions) -> LoadedProblem:
     core, plain = env.unwrapped, changing_wrapper(env) is None
     if plain and isinstance(core, MDPEnv):
         mdp = core.mdp.replace(horizon=asked.horizon, **asked.changes)
-        return _model(mdp, asked.words(given, mdp.units or ""))
+        return _model(mdp, asked.words(given, mdp))
     stages = time_limit(env) if asked.horizon is None else asked.horizon
     notices = () if stages is not None else (ASSUMED.format(given, USUAL_HORIZON),)
     stages, words = check_horizon(USUAL_HORIZON if stages is None else stages), asked.words(given)

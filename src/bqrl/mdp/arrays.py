@@ -23,6 +23,12 @@ def read_only(array: Any) -> Any:
     return view
 
 
+def tile_starts(starts: IntArray, H: int) -> IntArray:
+    """Return the starts of H copies of the same rows, one copy after the other."""
+    total = starts[-1]
+    return np.r_[np.tile(starts[:-1], H) + np.repeat(np.arange(H) * total, starts.size - 1), H * total]
+
+
 def require(holds: bool, name: str, rule: str, got: Any) -> None:
     """Raise FileFormatError "the array NAME must RULE, got GOT" unless `holds`."""
     if not holds:

@@ -7,6 +7,7 @@ rewards of both. The lines of a list contain their rewards; they are sorted and 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from bqrl.checks import bad_type, bad_value, one_line
 from bqrl.errors import ArgumentTypeError, ModelError
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.outcomes import check_outcomes, one_case
 from bqrl.mdp.table import MAX_ID, Table, from_columns, from_rows, is_id
 from bqrl.mdp.validation import resolve_horizon
 
@@ -23,10 +25,13 @@ Shape = tuple[int, int, int]  # (K, S, A)
 Kernel = tuple[Shape, IntArray, IntArray, FloatArray]  # size of every row; successor and probability of every outcome
 
 
-def build_table(transitions: Any, rewards: Any, horizon: int | None, support: Any) -> tuple[Table, int]:
+def build_table(
+    transitions: Any, rewards: Any, horizon: int | None, support: Any, outcomes: Any = None
+) -> tuple[Table, int]:
     """Return the table and the horizon of a model given as dense arrays, SciPy matrices or a list of transitions."""
     if isinstance(transitions, np.ndarray) and transitions.dtype == object and transitions.ndim == 1:  # matrices
         transitions = list(transitions)
+    further = check_outcomes(outcomes)
     if isinstance(transitions, (str, os.PathLike)):
         raise bad_type("transitions", transitions, "be arrays or a table", remedy="read a file with bqrl.load")
     read_kernel = _from_sparse if _holds_sparse(transitions) else _from_dense
@@ -34,11 +39,17 @@ def build_table(transitions: Any, rewards: Any, horizon: int | None, support: An
         if support is not None:  # ignoring it would void guarantees over a ball
             remedy = "pass transitions and rewards separately"
             raise bad_value("support", support, "not be given with a list of transitions", remedy=remedy)
-        return _from_list(transitions, horizon)
+        return _from_list(transitions, horizon, further)
     if rewards is None:
         raise _rewards_error()
     H, kernel = read_kernel(transitions, rewards, horizon, support)
-    return from_rows(*kernel, _read_rewards(rewards, H, kernel)), H
+    table = from_rows(*kernel, _read_rewards(rewards, H, kernel, "rewards"))
+    if further:
+        read = {
+            name: _by_outcome(_read_rewards(x, H, kernel, f"outcomes[{name!r}]"), kernel) for name, x in further.items()
+        }
+        table.further = one_case(table.probability, read)
+    return table, H
 
 
 def _rewards_error() -> ArgumentTypeError:
@@ -168,30 +179,39 @@ def _stack(given: Any, what: str, counts: tuple[int, ...] = (), shape: tuple[int
 # -- rewards of dense and sparse kernels --------------------------------------------------------------------------------
 
 
-def _read_rewards(rewards: Any, H: int, kernel: Kernel) -> FloatArray:
-    """Return the rewards of every row, (1 or H, S, A), or of every outcome of the kernel, (1 or H, nnz)."""
+def _read_rewards(rewards: Any, H: int, kernel: Kernel, what: str) -> FloatArray:
+    """Return the rewards of every row, (1 or H, S, A), or of every outcome of the kernel, (1 or H, nnz).
+
+    `what` names the argument in messages: further outcomes have the shapes of rewards.
+    """
     (K, S, A), sizes, successor, _ = kernel
     if _holds_sparse(rewards):
-        R = _stack(rewards, "rewards", (1, H), (S * A, S))  # entries that are not stored are zero
+        R = _stack(rewards, what, (1, H), (S * A, S))  # entries that are not stored are zero
     else:
-        R = _numbers(rewards, "rewards")
+        R = _numbers(rewards, what)
         by_row, by_outcome = R.shape in ((S, A), (H, S, A)), R.shape in ((S, A, S), (H, S, A, S))
         if by_row and by_outcome and K == 1 and S > 1:
             got = f"{R.shape}, which may mean (H,S,A) or (S,A,S)"
             remedy = "give them as (S,A) or (H,S,A,S)"
-            raise ModelError(f"rewards must have an unambiguous shape, got {got}; {remedy}", name="rewards")
+            raise ModelError(f"{what} must have an unambiguous shape, got {got}; {remedy}", name=what)
         if by_row:
             R = R.reshape(-1, S, A)
             return R.copy() if K in (1, len(R)) else np.repeat(R, K, axis=0)
         if not by_outcome:
-            rule = f"rewards must have shape {(S, A)}, {(H, S, A)}, or one of these with a trailing successor axis"
-            raise ModelError(f"{rule}, got {R.shape}{_reward_remedy(R.shape, S, A)}", name="rewards")
-        _check_stacked(rewards, R, "rewards")
+            rule = f"{what} must have shape {(S, A)}, {(H, S, A)}, or one of these with a trailing successor axis"
+            raise ModelError(f"{rule}, got {R.shape}{_reward_remedy(R.shape, S, A)}", name=what)
+        _check_stacked(rewards, R, what)
         R = R.reshape(-1, S)
     # Line q of R holds the rewards of row q of its stage. A single stage of rewards or of the kernel applies to all stages.
     stages = [R[i : i + S * A] for i in range(0, R.shape[0], S * A)] if K == 1 else [R]
     line = np.repeat(np.arange(K * S * A) % stages[0].shape[0], sizes)
     return np.stack([np.asarray(stage[line, successor], np.float64).ravel() for stage in stages])
+
+
+def _by_outcome(values: FloatArray, kernel: Kernel) -> FloatArray:
+    """Return values by row, (1 or H, S, A), or by outcome as values by outcome, (1 or H, nnz)."""
+    (K, S, A), sizes, _, _ = kernel
+    return np.repeat(values.reshape(-1, K * S * A), sizes, axis=1) if values.ndim == 3 else values
 
 
 def _reward_remedy(shape: tuple[int, ...], S: int, A: int) -> str:
@@ -206,7 +226,7 @@ def _reward_remedy(shape: tuple[int, ...], S: int, A: int) -> str:
 # -- lists -------------------------------------------------------------------------------------------------------------
 
 
-def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
+def _from_list(transitions: Any, horizon: int | None, further: Mapping[str, Any]) -> tuple[Table, int]:
     """Return table and horizon of listed transitions (s, a, s_next, probability, reward), which may begin with the stage."""
     columns = _numbers(transitions, "transitions without rewards (a list of transitions)", NAMED)
     if columns.ndim > 2:
@@ -224,4 +244,10 @@ def _from_list(transitions: Any, horizon: int | None) -> tuple[Table, int]:
     staged = index.shape[1] == 4
     stage = index[:, 0] if staged else np.zeros(len(index), np.int64)
     s, a, s_next = index[:, -3:].T
-    return from_columns(stage, s, a, s_next, columns[:, -2], columns[:, -1], horizon, staged=staged)
+    read = {name: _numbers(values, f"outcomes[{name!r}]") for name, values in further.items()}
+    for name, values in read.items():
+        if values.shape != (len(index),):
+            rule = f"outcomes[{name!r}] must have one number per listed transition ({len(index)})"
+            raise ModelError(f"{rule}, got shape {values.shape}", name="outcomes")
+    lines = {name: values[None] for name, values in read.items()}
+    return from_columns(stage, s, a, s_next, columns[:, -2], columns[:, -1], horizon, staged=staged, further=lines)

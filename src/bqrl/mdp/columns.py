@@ -136,6 +136,7 @@ def match_columns(header: Sequence[str], kind: Kind, columns: Mapping[str, str] 
     ignored = [name for name in unused if name not in extra]
     if kind.strict and ignored:
         warn_ignored(ignored)
+    extra = [name for name in extra if name not in found]  # a column that the caller chose for this name wins
     return found | {name: names.index(name) for name in extra}
 
 
@@ -160,7 +161,8 @@ def _chosen(names: Sequence[str], kind: Kind, columns: Any) -> dict[str, int]:
     lower = [name.lower() for name in names]
     for role, wanted in (columns or {}).items():
         given = str(wanted).strip()
-        if role not in kind.roles:
+        further = kind.extra and str(role).startswith(kind.extra)
+        if role not in kind.roles and not further:
             got = one_line(role) + nearest(role, kind.roles, listed=False)
             raise bad_value("columns", columns, f"map {', '.join(kind.roles)} to headers", got)
         if given not in names and given.lower() not in lower:

@@ -18,7 +18,7 @@ from bqrl.checks import bad_type, nearest, one_line
 from bqrl.errors import ModelError, SizeError
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.columns import EVENT, IDS, LAW, STAGE, Codes, warn_ignored, warn_of_costs
+from bqrl.mdp.columns import EVENT, IDS, LAW, STAGE, Codes, warn_of_costs
 from bqrl.mdp.files.tables import Columns
 from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.table import Table, check_gaps, from_columns, is_id, row_place
@@ -93,9 +93,17 @@ def to_table(
     _check_numbers(listing, rows)
     p, reward = listing.numbers["probability"], listing.numbers["reward"]
     warn_of_costs(listing.headers["reward"], reward)
-    if listing.extra:  # no model uses them yet
-        warn_ignored(list(listing.extra))
-    table, H = from_columns(stage, s, a, s_next, p, reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared)
+    further = {header.partition(":")[2].strip(): values[None] for header, values in listing.extra.items()}
+    if len(further) < len(listing.extra):
+        got = ", ".join(map(one_line, listing.extra))
+        raise ModelError(f"expected one column per outcome, got {got}; rename one of them", name="outcomes")
+    for header, values in listing.extra.items():
+        if not np.isfinite(values).all():
+            i = int(np.isfinite(values).argmin())
+            raise listing.error(i, f"expected a finite number, got {values[i]:.15g}", header)
+    table, H = from_columns(
+        stage, s, a, s_next, p, reward, horizon, staged=staged, S=S, A=A, keep_zeros=shared, further=further
+    )
     facts: dict[str, Any] = {"state_names": states, "action_names": actions, "noise": None}
     facts["mentioned"] = _first_mentions(listing, s, s_next, S)
     if state_names is None:

@@ -90,5 +90,5 @@ def _read_table(
         "H": H,
         "start": facts.get("start", 0) if start is None else start,
         "discount": facts.get("discount", 1.0) if discount is None else discount,
-        "units": facts.get("units"),
+        **{key: facts.get(key) for key in ("units", "terminal", "words")},
     }

@@ -16,20 +16,29 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator, registry
 from numpy.typing import NDArray
 
-from bqrl.checks import bad_type, bad_value, is_one_line, nearest, one_line
+from bqrl.checks import bad_type, bad_value, is_one_line, nearest, numbers, one_line
 from bqrl.display import Tabular
 from bqrl.errors import ModelError, SizeError
 from bqrl.mdp import as_env, files, listing  # they import this module, too, to write and play models
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only, tile_starts
 from bqrl.mdp.build import build_table
 from bqrl.mdp.columns import MODEL
 from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.files.sources import is_frame
 from bqrl.mdp.files.tables import read_table
 from bqrl.mdp.noise import SharedNoise
+from bqrl.mdp.outcomes import Outcomes, check_outcomes
 from bqrl.mdp.stage import Stage, Structure
-from bqrl.mdp.table import MAX_ID, Table, tile_starts
-from bqrl.mdp.validation import check_discount, check_horizon, check_mask, check_names, start_law
+from bqrl.mdp.table import MAX_ID, Table
+from bqrl.mdp.validation import (
+    check_discount,
+    check_horizon,
+    check_mask,
+    check_names,
+    check_words,
+    start_law,
+    terminal_values,
+)
 
 DIGITS = re.compile(r"\d+")
 
@@ -65,6 +74,17 @@ class MDP(Tabular):
         Headers of a table by role, e.g. {"state": "from", "next_state": "to"}.
     units
         Unit of the rewards, for display.
+    terminal
+        Value of the state in which an episode ends, e.g. salvage: S numbers, or {state: value} where others have 0. It is
+        paid after the last stage and discounted like a reward there, so it is worth discount**H at the start. Rewards of
+        the last stage (`reward`, `stage`, `outcomes`, environments) include it.
+    outcomes
+        Further outcomes by name, e.g. {"cost": array}, in the forms of `rewards`; with a list of transitions one number per
+        line; with a table, headers of columns (a column `outcome:cost` needs no entry). Policies do not see them;
+        `bqrl.expected_outcomes` computes their means.
+    words
+        What users call things, for display: any of {"title", "run", "return", "state", "action", "stage"}, e.g.
+        {"run": "patient", "return": "net benefit", "stage": "year"}.
 
     Attributes
     ----------
@@ -78,6 +98,10 @@ class MDP(Tabular):
         Next state and probability of every outcome; `outcomes(h, s, a)` returns those of one row with their rewards.
     noise : SharedNoise or None
         The laws of events that rows share.
+    terminal : ndarray of shape (S,) or None
+        Terminal values.
+    further : Outcomes or None
+        The further outcomes; `outcome_names` lists their names.
 
     Examples
     --------
@@ -94,7 +118,6 @@ class MDP(Tabular):
     row_start: IntArray
     successor: NDArray[np.int32]
     probability: FloatArray
-    row_reward: FloatArray | None
     available: BoolArray
     known: BoolArray
     state_names: tuple[str, ...] | None
@@ -102,13 +125,17 @@ class MDP(Tabular):
     action_names: tuple[str, ...] | None
     units: str | None
     noise: SharedNoise | None  # the laws of the events that drive the rows, if rows share noise
-    _reward: FloatArray | None
+    terminal: FloatArray | None  # (S,)
+    further: Outcomes | None
+    words: dict[str, str]
+    _reward: FloatArray | None  # as given, (1 or H, n), without terminal values; None if _row_reward holds them
+    _row_reward: FloatArray | None  # (1 or H, S, A)
     _per_model: dict[Any, Any]  # written by derived.per_model alone
     _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
     __slots__ = (
-        "A", "H", "S", "_per_model", "_per_structure", "_reward", "action_names", "available", "discount",
-        "known", "mu", "noise", "probability", "row_reward", "row_start", "state_names", "state_values",
-        "successor", "units",
+        "A", "H", "S", "_per_model", "_per_structure", "_reward", "_row_reward", "action_names", "available", "discount",
+        "further", "known", "mu", "noise", "probability", "row_start", "state_names", "state_values", "successor", "terminal",
+        "units", "words",
     )  # fmt: skip
 
     def __init__(
@@ -126,6 +153,9 @@ class MDP(Tabular):
         action_names: Any = None,
         columns: Mapping[str, str] | None = None,
         units: str | None = None,
+        terminal: Any = None,
+        outcomes: Mapping[str, Any] | None = None,
+        words: Mapping[str, str] | None = None,
     ) -> None:
         if is_frame(transitions):
             listing.check_flat(transitions)
@@ -133,15 +163,22 @@ class MDP(Tabular):
                 if value is not None:
                     remedy = "add a column reward, or pass arrays" if name == "rewards" else ""
                     raise bad_value(name, value, "not be given with a table, which has its own columns", remedy=remedy)
-            read = read_table(transitions, MODEL, columns)
+            further = {f"{MODEL.extra}{name}": given for name, given in check_outcomes(outcomes).items()}
+            headers = {name: given for name, given in further.items() if isinstance(given, str)}
+            read = read_table(transitions, MODEL, {**(columns or {}), **headers} if headers else columns)
+            for name in further.keys() - headers.keys():
+                read.extra[name] = numbers(further[name], f"outcomes[{name.partition(':')[2]!r}]")
+                if read.extra[name].shape != (len(read),):
+                    rule = f"be the header of a column or {len(read)} numbers"
+                    raise bad_value("outcomes", further[name], rule, f"shape {read.extra[name].shape}")
             table, H, facts = listing.to_table(read, horizon, state_names, action_names)
         elif columns is not None:
             raise bad_value("columns", columns, "be given with a table of transitions (a frame) only", remedy="omit it")
         else:
-            table, H = build_table(transitions, rewards, horizon, support)
+            table, H = build_table(transitions, rewards, horizon, support, outcomes)
             facts = {"state_names": state_names, "action_names": action_names}
         table = table.restrict(available, complete=rewards is not None)  # lists leave out actions that do not exist
-        self._set(table, H, start, discount, known=known, units=units, **facts)
+        self._set(table, H, start, discount, known=known, units=units, terminal=terminal, words=words, **facts)
 
     @classmethod
     def from_table(
@@ -156,7 +193,8 @@ class MDP(Tabular):
     def _set(
         self, table: Table, H: int, start: Any, discount: float, *, known: Any = None, state_names: Any = None,
         action_names: Any = None, state_values: tuple[Any, ...] | None = None, units: str | None = None,
-        noise: SharedNoise | None = None, mentioned: listing.Mentioned | None = None,
+        noise: SharedNoise | None = None, mentioned: listing.Mentioned | None = None, terminal: Any = None,
+        words: Any = None,
     ) -> None:  # fmt: skip
         """Check every field and store it."""
         S, A, shape = table.S, table.A, (table.K, table.S, table.A)
@@ -171,14 +209,17 @@ class MDP(Tabular):
             table.row_reward = np.where(available, table.row_reward, 0.0)
         probability = table.normalise()
         table.check_rewards(H)
+        if table.further is not None:
+            table.further.check(probability.size, (1, H) if table.K == 1 else (1,), H)
         if noise is not None:
             noise.check(table.row_start, probability)
         labels = check_names(state_names, S, "state_names")
         self._store(
             H=H, S=S, A=A, mu=start_law(start, S, labels), discount=check_discount(discount), row_start=table.row_start,
-            successor=table.successor, probability=probability, row_reward=table.row_reward, _reward=table.reward,
+            successor=table.successor, probability=probability, _row_reward=table.row_reward, _reward=table.reward,
             available=available, known=known_rows, state_names=labels, state_values=state_values,
-            action_names=check_names(action_names, A, "action_names"), units=units, noise=noise,
+            action_names=check_names(action_names, A, "action_names"), units=units, noise=noise, further=table.further,
+            terminal=terminal_values(terminal, S, labels), words=check_words(words),
         )  # fmt: skip
         self._check_actions(mentioned)
 
@@ -223,13 +264,21 @@ class MDP(Tabular):
     __copy__ = __deepcopy__
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one dict per outcome: stage (from 1; left out if all stages are the same), state, action and so on."""
-        fixed = self.stationary and len(self.reward) == 1
+        """Return one dict per outcome: stage (from 1; left out if all stages are the same), state, action and so on.
+
+        Rewards of the last stage include terminal values. With further outcomes there is one dict per case of an outcome.
+        """
+        further = self.further
+        fixed = self.stationary and len(self.reward) == 1 and (further is None or further.stages == 1)
         rows = []
         for h, s, a in np.ndindex(1 if fixed else self.H, self.S, self.A):
             where = ({} if fixed else {"stage": h + 1}) | {"state": self.state_label(s), "action": self.action_label(a)}
-            for t, p, r in zip(*(column.tolist() for column in self.outcomes(h, s, a)), strict=True):
-                rows.append(where | {"next_state": self.state_label(t), "probability": p, "reward": r})
+            first = self.row_start[((0 if self.stationary else h) * self.S + s) * self.A + a]
+            for i, (t, p, r) in enumerate(
+                zip(*(column.tolist() for column in self.outcomes(h, s, a)), strict=True), first
+            ):
+                row = where | {"next_state": self.state_label(t), "probability": p, "reward": r}
+                rows += [row] if further is None else [row | case for case in further.rows(i, p, h)]
         return rows
 
     def __repr__(self) -> str:
@@ -257,14 +306,52 @@ class MDP(Tabular):
 
     @property
     def reward(self) -> FloatArray:
-        """Reward of every outcome, (1, nnz), or (H, nnz) if the rewards of a stationary kernel differ by stage."""
+        """Reward of every outcome, (1, nnz), or (H, nnz) if the rewards of a stationary kernel differ by stage.
+
+        The rewards of the last stage include the terminal values, discounted by one stage.
+        """
+        return self.own_reward if self.terminal is None else self._add_terminal()
+
+    @property
+    def row_reward(self) -> FloatArray | None:
+        """Reward of every row, (1 or H, S, A), if all outcomes of each row have the same reward."""
+        return self._row_reward if self.terminal is None else None
+
+    @property
+    def rewards_by_row(self) -> FloatArray | None:
+        """The rewards as `row_reward`, without terminal values."""
+        return self._row_reward
+
+    @property
+    def own_reward(self) -> FloatArray:
+        """The rewards as `reward`, without terminal values."""
         return self._reward if self._reward is not None else self._expand_rewards()
 
     @per_structure
     def _expand_rewards(self) -> FloatArray:
-        assert self.row_reward is not None
-        by_row = self.row_reward.reshape(-1, self.row_start.size - 1)
+        assert self._row_reward is not None
+        by_row = self._row_reward.reshape(-1, self.row_start.size - 1)
         return read_only(np.repeat(by_row, np.diff(self.row_start), axis=1))
+
+    @per_structure
+    def _add_terminal(self) -> FloatArray:
+        own, (k, _, _) = self.own_reward, self.available.shape
+        full = np.array(np.broadcast_to(own, (self.H if k == 1 else 1, own.shape[1])))
+        last = slice(self.row_start[(k - 1) * self.S * self.A], None)
+        full[-1, last] = self._last_rewards()
+        return read_only(full)
+
+    @per_structure
+    def _last_rewards(self) -> FloatArray:
+        """Return the rewards of the outcomes of the last stage, with the terminal values of their successors."""
+        assert self.terminal is not None
+        last = slice(self.row_start[-1 - self.S * self.A], None)
+        return read_only(self.own_reward[-1, last] + self.discount * self.terminal[self.successor[last]])
+
+    @property
+    def outcome_names(self) -> tuple[str, ...]:
+        """Names of the further outcomes."""
+        return () if self.further is None else tuple(self.further.values)
 
     def stage(self, h: int) -> Stage:
         """Return views of the outcomes, rewards and actions of stage `h`."""
@@ -273,13 +360,14 @@ class MDP(Tabular):
         here = slice(starts[0], starts[-1])
         own = starts - starts[0] if starts[0] else starts
         own.flags.writeable = False  # read-only like the first stage, so that loops are compiled once
-        rewards, by_row = self.reward, self.row_reward
+        rewards, by_row = self.own_reward, self._row_reward
+        salvage = self.terminal is not None and h == self.H - 1
         return Stage(
             row_start=own,
             successor=self.successor[here],
             probability=self.probability[here],
-            reward=rewards[h if len(rewards) > 1 else 0, here],
-            row_reward=None if by_row is None else by_row[h if len(by_row) > 1 else 0],
+            reward=self._last_rewards() if salvage else rewards[h if len(rewards) > 1 else 0, here],
+            row_reward=None if by_row is None or salvage else by_row[h if len(by_row) > 1 else 0],
             available=self.available[k],
         )
 
@@ -383,16 +471,21 @@ class MDP(Tabular):
             row_start=tile_starts(self.row_start, H),
             successor=np.tile(self.successor, H),
             probability=np.tile(self.probability, H),
-            row_reward=per_stage(self.row_reward),
+            _row_reward=per_stage(self._row_reward),
             _reward=None if self._reward is None else per_stage(self._reward).reshape(1, -1),
             available=per_stage(self.available),
             known=per_stage(self.known),
             noise=self.noise and self.noise.staged(H),
+            further=self.further and self.further.staged(H),
         )
 
     def replace(self, *, start: Any = None, horizon: int | None = None, discount: float | None = None) -> MDP:
-        """Return the same problem with another start or discount, or another horizon if kernel and rewards are stationary."""
-        if horizon is not None and horizon != self.H and not (self.stationary and len(self.reward) == 1):
+        """Return the same problem with another start or discount, or another horizon if kernel and rewards are stationary.
+
+        Terminal values are paid after the last stage of the new horizon.
+        """
+        fixed = self.stationary and len(self.own_reward) == 1 and (self.further is None or self.further.stages == 1)
+        if horizon is not None and horizon != self.H and not fixed:
             raise bad_value("horizon", horizon, f"be {self.H} for a model whose stages differ")
         twin = self._twin(
             H=self.H if horizon is None else check_horizon(horizon, self.S),
@@ -413,7 +506,7 @@ class MDP(Tabular):
         """Return the outcomes as a table."""
         return Table(
             S=self.S, A=self.A, K=self.available.shape[0], row_start=self.row_start, successor=self.successor,
-            probability=self.probability, reward=self._reward, row_reward=self.row_reward,
+            probability=self.probability, reward=self._reward, row_reward=self._row_reward, further=self.further,
         )  # fmt: skip
 
     # -- files, environments ----------------------------------------------------------------------------------------

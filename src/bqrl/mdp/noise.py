@@ -31,6 +31,7 @@ strings.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,8 +43,8 @@ from bqrl.checks import bad_type, bad_value, number, one_line
 from bqrl.errors import ModelError
 from bqrl.loops.draws import draw
 from bqrl.loops.tolerance import SUM_TOL
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.table import Table, row_place, tile_starts
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, tile_starts
+from bqrl.mdp.table import Table, row_place
 from bqrl.mdp.validation import distinct_names, sum_hint
 
 
@@ -297,7 +298,8 @@ def event_laws(noise: Any, H: int, mass: float | None) -> tuple[list[EventLaw], 
     """Return the laws of events, and whether there is one per stage."""
     if mass is not None:
         mass = number(mass, "mass", 0.0, 1.0, "()")
-    if isinstance(noise, (list, tuple)):
+    laws = isinstance(noise, (list, tuple)) and any(map(_is_law, noise))
+    if laws:
         if len(noise) != H:
             remedy = "write one law as {event: probability}"
             raise bad_value("noise", noise, f"be one law or {H} laws, one per stage", len(noise), remedy=remedy)
@@ -305,12 +307,61 @@ def event_laws(noise: Any, H: int, mass: float | None) -> tuple[list[EventLaw], 
     return [_law(noise, mass, "noise")], False
 
 
+def _is_law(given: Any) -> bool:
+    """Return whether an item of a list is a law of its own, one per stage, rather than a recorded event."""
+    return isinstance(given, (Mapping, list, np.ndarray)) or hasattr(given, "pmf") or _is_series(given)
+
+
+def _is_series(given: Any) -> bool:
+    """Return whether `given` is a pandas Series."""
+    return hasattr(given, "index") and hasattr(given, "value_counts") and hasattr(given, "items")
+
+
+def _listed_law(noise: Any, name: str) -> Any:
+    """Return records (a list, array or Series), counts and Series of probabilities as {event: probability}.
+
+    A Series as `value_counts` returns it (named "count" or "proportion") and one of fractions that sum to 1 hold weights by
+    event; any other Series holds records.
+    """
+    if _is_series(noise):
+        values = noise.tolist()
+        shares = all(isinstance(x, float) and 0.0 <= x <= 1.0 for x in values) and any(0.0 < x < 1.0 for x in values)
+        if noise.name in ("count", "proportion") or (shares and abs(math.fsum(values) - 1.0) <= SUM_TOL):
+            noise = Counter(dict(zip(noise.index.tolist(), values, strict=True)))
+        else:
+            noise = values
+    elif isinstance(noise, np.ndarray) and noise.ndim == 1:
+        noise = noise.tolist()
+    if isinstance(noise, (list, tuple)):
+        for event in noise:
+            if event != event:
+                raise bad_value(name, noise, "hold recorded events", "a missing value", remedy="drop missing values")
+        try:
+            noise = Counter(noise)
+        except TypeError:
+            raise bad_type(name, noise, "hold hashable events", remedy="use tuples") from None
+    if isinstance(noise, Counter):
+        for event, times in noise.items():
+            number(times, f"{name}[{one_line(event)}]", 0.0)
+        total = math.fsum(noise.values())
+        if total <= 0.0:
+            raise bad_value(name, noise, "have at least one event", "none")
+        try:
+            events = sorted(noise)
+        except TypeError:
+            events = list(noise)
+        return {event: noise[event] / total for event in events}
+    return noise
+
+
 def _law(noise: Any, mass: float | None, name: str) -> EventLaw:
     frozen = hasattr(noise, "pmf") and hasattr(noise, "support") and not getattr(noise, "numargs", 0)
     if frozen:
         return _from_scipy(noise, mass, name)
+    noise = _listed_law(noise, name)
     if not isinstance(noise, Mapping):
-        raise bad_type(name, noise, "be {event: probability} or a frozen discrete SciPy distribution")
+        rule = "be {event: probability}, recorded events, or a frozen discrete SciPy distribution"
+        raise bad_type(name, noise, rule)
     if mass is not None:
         raise bad_value("mass", mass, "not be given if noise lists its events", remedy="omit it")
     if not noise:

@@ -1,5 +1,7 @@
 """A model from a step function: `step(state, action, event) -> (next_state, reward)` and the law of the event.
 
+A third value of the function, a dict of numbers, holds further outcomes such as costs.
+
 The search follows `step` from the start through every action and event, stage by stage up to the horizon. The model keeps
 the events as its shared noise (see `bqrl.mdp.noise`), so that learners can estimate one law from all
 transitions instead of one law per row.
@@ -19,7 +21,15 @@ from bqrl.errors import ModelError, SizeError
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
-from bqrl.mdp.step_arrays import Progress, SearchResult, StateSearch, fault_text, follow_arrays, step_error
+from bqrl.mdp.step_arrays import (
+    Progress,
+    SearchResult,
+    StateSearch,
+    fault_text,
+    follow_arrays,
+    outcome_names,
+    step_error,
+)
 from bqrl.mdp.table import from_columns
 from bqrl.mdp.validation import check_horizon, distinct_names
 
@@ -45,6 +55,9 @@ def from_step(
     action_name: Callable[[Any], str] = str,
     max_states: int = MAX_STATES,
     max_transitions: int = MAX_TRANSITIONS,
+    terminal: Any = None,
+    units: str | None = None,
+    words: Mapping[str, str] | None = None,
 ) -> MDP:
     """Return the model of a step function with random events.
 
@@ -52,11 +65,14 @@ def from_step(
     ----------
     step : function
         `step(state, action, event) -> (next_state, reward)`, deterministic. With `vectorized=True` the three arguments
-        are read-only arrays of equal length, and so are the two results.
+        are read-only arrays of equal length, and so are the two results. A third value, a dict such as {"cost": 3.0}
+        with the same names in every call, holds further outcomes; see `MDP`.
     actions : list or function
         The actions, or a function of the state that returns its actions.
-    noise : dict, SciPy distribution, or list of these
-        The law of the event: {event: probability}, or a frozen discrete distribution. A list has one law per stage.
+    noise : dict, Counter, Series, SciPy distribution, list of records, or list of these
+        The law of the event: {event: probability}; a Counter {event: times seen}; a pandas Series of records, or one of
+        probabilities or counts by event, as `value_counts` returns it; a frozen discrete distribution; or a list of
+        recorded events, each of which has the same weight, such as [3, 5, 3, 4]. A list of laws has one per stage.
         Learners regard events of probability 0 as possible.
     horizon : int
         Number of stages.
@@ -78,6 +94,13 @@ def from_step(
     max_states, max_transitions : int
         Raise SizeError beyond these numbers of states and of transitions, one per state, action and event. A search stops as
         soon as the states found have more.
+    terminal : dict or function, optional
+        Value of the state in which an episode ends: {state: value}, where others have 0, or a function of the state
+        (with `vectorized=True` of the array of states); see `MDP`.
+    units : str, optional
+        Unit of the rewards, for display.
+    words : dict, optional
+        What users call things, e.g. {"run": "season", "stage": "week"}; see `MDP`.
 
     Returns
     -------
@@ -124,6 +147,9 @@ def from_step(
         state_names=distinct_names(found.values, state_name),
         action_names=distinct_names(found.actions, action_name),
         state_values=found.values,
+        terminal=_terminal(terminal, found, vectorized),
+        units=units,
+        words=words,
     )
 
 
@@ -139,6 +165,25 @@ def _first_states(start: Any) -> dict[Any, float]:
     if abs(math.fsum(law.values()) - 1.0) > SUM_TOL:
         raise bad_value("start", start, "sum to 1", f"{math.fsum(law.values()):.12g}")
     return law
+
+
+def _terminal(given: Any, found: SearchResult, vectorized: bool) -> Any:
+    """Return the terminal value of every state, by index."""
+    if callable(given):
+        try:
+            return np.asarray(given(found.states) if vectorized else [given(state) for state in found.values])
+        except Exception as fault:
+            raise ModelError(
+                f"terminal must return the value of a state, got {fault_text(fault)}", name="terminal"
+            ) from fault
+    if not isinstance(given, Mapping | None):
+        raise bad_type("terminal", given, "be {state: value} or a function of the state")
+    states = {state: i for i, state in enumerate(found.values)}
+    for state in given or ():
+        if state not in states:
+            remedy = "give it as the step function does"
+            raise bad_value("terminal", state, "name states that the step function reaches", remedy=remedy)
+    return None if given is None else {states[state]: value for state, value in given.items()}
 
 
 def _check_hashable(value: Any, where: str) -> Any:
@@ -159,29 +204,32 @@ class _Stepper:
 
     def __init__(self, step: Callable[..., Any]) -> None:
         self.step, self.calls = step, 0
+        self.names: tuple[str, ...] | None = None  # of the further outcomes, from the first call
 
-    def __call__(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
+    def __call__(self, state: Any, action: Any, event: Any) -> tuple[Any, float, tuple[float, ...]]:
         self.calls += 1
         if self.calls <= FIRST_CHECKED or self.calls % CHECK_EVERY == 0:
             return self._ask_twice(state, action, event)
         return self._ask(state, action, event)
 
-    def _ask(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
+    def _ask(self, state: Any, action: Any, event: Any) -> tuple[Any, float, tuple[float, ...]]:
         try:
             result = self.step(state, action, event)
         except Exception as fault:
             raise step_error(
                 _call_text(state, action, event), "return (next_state, reward)", fault_text(fault)
             ) from fault
-        if not isinstance(result, tuple) or len(result) != 2:
+        if not isinstance(result, tuple) or len(result) not in (2, 3):
             raise step_error(_call_text(state, action, event), "return (next_state, reward)", one_line(result))
-        s_next, reward = result
-        try:
-            paid = float(reward) + 0.0  # turns -0.0 into 0.0
-        except (TypeError, ValueError, OverflowError):
-            paid = math.nan
-        if not math.isfinite(paid):
-            raise step_error(_call_text(state, action, event), "return a finite reward", one_line(reward))
+        s_next, reward, further = result if len(result) == 3 else (*result, {})
+        names = outcome_names(further, self.names, lambda: _call_text(state, action, event))
+        if self.names is None:
+            self.names = names
+        numbers = [_number(x) for x in (reward, *(further[name] for name in names))]
+        if not all(map(math.isfinite, numbers)):
+            i = list(map(math.isfinite, numbers)).index(False)
+            what, got = ("reward", reward) if i == 0 else (f"outcome {names[i - 1]!r}", further[names[i - 1]])
+            raise step_error(_call_text(state, action, event), f"return a finite {what}", one_line(got))
         try:
             hash(s_next)
         except TypeError:
@@ -190,17 +238,26 @@ class _Stepper:
             raise step_error(
                 _call_text(state, action, event), "return a next state that equals itself", one_line(s_next)
             )
-        return s_next, paid
+        return s_next, numbers[0], tuple(numbers[1:])
 
-    def _ask_twice(self, state: Any, action: Any, event: Any) -> tuple[Any, float]:
+    def _ask_twice(self, state: Any, action: Any, event: Any) -> tuple[Any, float, tuple[float, ...]]:
         before, call = _fingerprint(state), _call_text(state, action, event)
         result, again = self._ask(state, action, event), self._ask(state, action, event)
         if _fingerprint(state) != before:
             raise step_error(call, "leave its state unchanged", "a changed one; return a new state")
         if result != again:
             remedy = "move random draws into noise, and compare states by value"
-            raise step_error(call, "be deterministic", f"{one_line(result)}, then {one_line(again)}; {remedy}")
+            first, second = (one_line(found if found[2] else found[:2]) for found in (result, again))
+            raise step_error(call, "be deterministic", f"{first}, then {second}; {remedy}")
         return result
+
+
+def _number(given: Any) -> float:
+    """Return a number of the step function as a float; NaN if it is none."""
+    try:
+        return float(given) + 0.0  # turns -0.0 into 0.0
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _call_text(state: Any, action: Any, event: Any) -> str:
@@ -223,7 +280,7 @@ def _follow(step: Callable[..., Any], actions: Any, search: StateSearch) -> Sear
     ask, allowed = _Stepper(step), _actions(actions)
     states: dict[Any, int] = dict.fromkeys(first, 0)
     acts: dict[Any, int] = {} if callable(actions) else {a: i for i, a in enumerate(allowed(None))}
-    listed: list[tuple[int, Any, Any, Any, float]] = []  # stage, state, action, next state, reward
+    listed: list[tuple[Any, ...]] = []  # stage, state, action, next state, reward, further outcomes
     level = list(first)
     for h in range(search.H):
         law = search.laws[h if per_stage else 0]
@@ -233,8 +290,8 @@ def _follow(step: Callable[..., Any], actions: Any, search: StateSearch) -> Sear
             for a in allowed(s):
                 acts.setdefault(a, len(acts))
                 for event in law.events:
-                    s_next, reward = ask(s, a, event)
-                    listed.append((h if per_stage else 0, s, a, s_next, reward))
+                    s_next, reward, further = ask(s, a, event)
+                    listed.append((h if per_stage else 0, s, a, s_next, reward, further))
                     if s_next not in states:
                         states[s_next] = 0
                         if len(states) > limit:
@@ -265,6 +322,7 @@ def _follow(step: Callable[..., Any], actions: Any, search: StateSearch) -> Sear
         a=np.array([act_number[action] for action in columns[2]]),
         s_next=np.array([number_of[state] for state in columns[3]]),
         reward=np.array(columns[4], np.float64),
+        further=dict(zip(ask.names or (), np.array(columns[5], np.float64).T, strict=True)),
         mu=mu,
     )
 
@@ -328,8 +386,9 @@ def _model(found: SearchResult, search: StateSearch, events_observed: bool, **op
     first_event = np.cumsum([0, *(len(law.events) for law in laws)])
     p = np.concatenate([law.probabilities for law in laws])[first_event[found.stage] + event]
     table, _ = from_columns(
-        found.stage, found.s, found.a, found.s_next, p, found.reward, H, staged=per_stage, S=S, A=A, keep_zeros=True
-    )
+        found.stage, found.s, found.a, found.s_next, p, found.reward, H, staged=per_stage, S=S, A=A, keep_zeros=True,
+        further={name: values[None] for name, values in found.further.items()},
+    )  # fmt: skip
     noise = shared_noise(
         table,
         row,

@@ -19,6 +19,7 @@ from bqrl.checks import bad_type, bad_value, one_line
 from bqrl.errors import ModelError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.noise import EventLaw
+from bqrl.mdp.outcomes import check_outcomes
 
 CHUNK = 1_000_000  # triples (state, action, event) per call of step
 PATIENCE, EVERY = 2.0, 0.5  # seconds before the first line, and between lines
@@ -82,6 +83,7 @@ class SearchResult:
     s_next: IntArray
     reward: FloatArray
     mu: FloatArray  # law of the first state
+    further: dict[str, FloatArray]  # other outcomes of every pair
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -98,7 +100,7 @@ def follow_arrays(
     per_stage, limit = search.per_stage, search.limit
     acts, events = _check_numbers(actions, "actions"), [_check_numbers(law.events, "events") for law in search.laws]
     level = _first_states(search.first)
-    known, blocks = level, []
+    known, blocks = level, list[tuple[Any, ...]]()
     transitions = 0
     for h in range(search.H):
         k = h if per_stage else 0
@@ -107,7 +109,7 @@ def follow_arrays(
             s, a = _rows(part, acts, available)
             left -= len(part)
             search.check_transitions(transitions + (s.size + left * least) * events[k].size, h)
-            block = _call(step, part, s, acts, a, events[k])
+            block = _call(step, part, s, acts, a, events[k], tuple(blocks[0][-1]) if blocks else None)
             after.append(_deduplicate(block[0]))
             blocks.append((k, part, s, a, *block))
             transitions += len(block[1])
@@ -126,15 +128,19 @@ def follow_arrays(
             break
     stages, from_, played, to = (np.empty(transitions, np.int64) for _ in range(4))
     rewards, end = np.empty(transitions), 0
-    for stage, part, s, a, s_next, reward in blocks:
+    further = {name: np.empty(transitions) for name in blocks[0][-1]}
+    for stage, part, s, a, s_next, reward, others in blocks:
         here, n = slice(end, end + len(reward)), len(reward) // max(1, len(s))
         stages[here], from_[here], played[here] = stage, np.repeat(_find(known, part)[s], n), np.repeat(a, n)
         to[here], rewards[here], end = _find(known, s_next), reward, here.stop
+        for name, values in others.items():
+            further[name][here] = values
     mu = np.zeros(len(known))
     mu[_find(known, _first_states(search.first, in_order=True))] = list(search.first.values())
     return SearchResult(
-        states=known, actions=tuple(acts.tolist()), stage=stages, s=from_, a=played, s_next=to, reward=rewards, mu=mu
-    )
+        states=known, actions=tuple(acts.tolist()), stage=stages, s=from_, a=played, s_next=to, reward=rewards, mu=mu,
+        further=further,
+    )  # fmt: skip
 
 
 def _check_numbers(values: Any, name: str) -> Any:
@@ -182,14 +188,16 @@ def _rows(states: IntArray, acts: Any, available: Callable[..., Any] | None) -> 
 
 
 def _call(
-    step: Callable[..., Any], states: IntArray, s: IntArray, acts: Any, a: IntArray, events: Any
-) -> tuple[IntArray, FloatArray]:
-    """Return the checked next states and rewards of every (row, event)."""
+    step: Callable[..., Any], states: IntArray, s: IntArray, acts: Any, a: IntArray, events: Any,
+    names: tuple[str, ...] | None,
+) -> tuple[IntArray, FloatArray, dict[str, FloatArray]]:  # fmt: skip
+    """Return the checked next states, rewards and further outcomes of every (row, event); `names` are those of the outcomes."""
     given = np.repeat(states[s], events.size, axis=0), np.repeat(acts[a], events.size), np.tile(events, s.size)
     for array in given:
         array.flags.writeable = False
-    result = _try(step, given)
+    *result, others = _try(step, given)
     s_next, reward = (np.asarray(part) for part in result)
+    further = {name: np.asarray(others[name]) for name in outcome_names(others, names, lambda: "step")}
     if s_next.shape != given[0].shape or reward.shape != given[1].shape:
         rule = f"return next states of shape {given[0].shape} and rewards of shape {given[1].shape}"
         raise step_error("step", rule, f"{s_next.shape} and {reward.shape}")
@@ -201,7 +209,13 @@ def _call(
     if not np.all(np.isfinite(reward)):
         i = int(np.flatnonzero(~np.isfinite(reward))[0])
         raise step_error(_call_text(given, i), "return a finite reward", reward[i])
-    again = [np.asarray(part) for part in _try(step, given)]
+    for name, values in further.items():
+        if values.shape != reward.shape or values.dtype.kind not in "iufb" or not np.all(np.isfinite(values)):
+            got = f"{values.dtype} of shape {values.shape}"
+            raise step_error("step", f"return {reward.size} finite numbers as outcome {name!r}", got)
+        further[name] = values.astype(np.float64) + 0.0
+    *again, _ = _try(step, given)
+    again = [np.asarray(part) for part in again]
     differs = np.any((again[0] != s_next).reshape(len(reward), -1), axis=1) | (again[1] != reward)
     if differs.any():
         i = int(differs.argmax())
@@ -209,11 +223,21 @@ def _call(
         raise step_error(
             _call_text(given, i), "be deterministic", f"{first}, then {second}; move random draws into noise"
         )
-    return s_next.astype(np.int64), reward
+    return s_next.astype(np.int64), reward, further
 
 
-def _try(step: Callable[..., Any], given: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-    """Return the result of step; if it raises, find a failing triple (state, action, event) for the message by bisection."""
+def outcome_names(given: Any, names: tuple[str, ...] | None, call: Callable[[], str]) -> tuple[str, ...]:
+    """Return the names of the further outcomes that a call returned; they must be `names`, those of earlier calls."""
+    if not isinstance(given, dict) or (names is not None and set(given) != set(names)):
+        rule = "return further outcomes as a third value, a dict" + (
+            "" if names is None else " with the same names always"
+        )
+        raise step_error(call(), rule, one_line(given))
+    return tuple(check_outcomes(given)) if names is None else names
+
+
+def _try(step: Callable[..., Any], given: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    """Return the next states, rewards and further outcomes of step; if it raises, find a failing triple by bisection."""
     try:
         result = step(*given)
     except Exception as fault:
@@ -227,9 +251,9 @@ def _try(step: Callable[..., Any], given: tuple[Any, Any, Any]) -> tuple[Any, An
             else:
                 low = middle
         raise step_error(_call_text(given, low), "return (next_states, rewards)", fault_text(fault)) from fault
-    if not isinstance(result, tuple) or len(result) != 2:
+    if not isinstance(result, tuple) or len(result) not in (2, 3):
         raise step_error("step", "return (next_states, rewards)", one_line(result))
-    return result
+    return result if len(result) == 3 else (*result, {})
 
 
 def step_error(call: str, rule: str, got: Any) -> ModelError:

@@ -10,6 +10,7 @@ A kernel that is the same at every stage is stored once (K = 1) and never copied
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +20,10 @@ from numpy.typing import NDArray
 from bqrl.errors import ModelError, SizeError
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.validation import MAX_SHARE, check_mask, resolve_horizon, sum_hint
+from bqrl.mdp.outcomes import Outcomes, merge_cases
+from bqrl.mdp.validation import MAX_RETURN, MAX_SHARE, check_mask, resolve_horizon, sum_hint
 
 MAX_ID = 2**31 - 1  # successors are stored in 32 bits
-MAX_RETURN = 1e300  # sums and differences of returns stay finite
 MIN_LARGEST = 1e-290  # a grid over smaller rewards would have steps that floats cannot hold
 
 
@@ -39,6 +40,7 @@ class Table:
     reward: FloatArray | None = None  # (1 or H, nnz)
     row_reward: FloatArray | None = None  # (1 or H, S, A)
     line_outcome: IntArray | None = None  # outcome of every listed line
+    further: Outcomes | None = None  # outcomes beside the reward
 
     def restrict(self, available: Any, *, complete: bool = False) -> Table:
         """Return the table without the rows that the mask excludes; with `complete`, every other row must have outcomes."""
@@ -58,6 +60,7 @@ class Table:
             successor=self.successor[kept],
             probability=self.probability[kept],
             reward=None if self.reward is None else self.reward[:, kept],
+            further=None if self.further is None else self.further.restrict(kept),
         )
 
     def normalise(self) -> FloatArray:
@@ -123,23 +126,19 @@ def row_place(
     return ((h, s, a), f"(h={h + first_stage}, {text})") if staged else ((None, s, a), f"({text})")
 
 
-def tile_starts(starts: IntArray, H: int) -> IntArray:
-    """Return the starts of H copies of the same rows, one copy after the other."""
-    total = starts[-1]
-    return np.r_[np.tile(starts[:-1], H) + np.repeat(np.arange(H) * total, starts.size - 1), H * total]
-
-
 # -- tables of columns -------------------------------------------------------------------------------------------------
 
 
 def from_columns(
     stage: IntArray, s: IntArray, a: IntArray, s_next: IntArray, probability: FloatArray, reward: FloatArray,
     horizon: int | None, *, staged: bool = False, S: int | None = None, A: int | None = None, keep_zeros: bool = False,
+    further: Mapping[str, FloatArray] | None = None,
 ) -> tuple[Table, int]:  # fmt: skip
     """Return the table and the horizon of listed transitions.
 
     The probabilities of lines with equal (row, successor, reward) add up; different rewards are random rewards. An outcome of
-    probability zero is possible (part of the known support) only with `keep_zeros`.
+    probability zero is possible (part of the known support) only with `keep_zeros`. `further` holds the other outcomes of every
+    line, shape (1 or H, lines) each; every line becomes a case of its transition.
     """
     H = resolve_horizon(int(stage.max()) + 1 if staged else None, horizon)
     S = int(max(s.max(), s_next.max())) + 1 if S is None else S
@@ -163,6 +162,8 @@ def from_columns(
     table = from_rows((K, S, A), sizes, s_next[lines], mass, reward[lines][None])
     table.line_outcome = np.full(every_row.size, -1)
     table.line_outcome[order] = np.cumsum(new) - 1
+    if further:
+        table.further = merge_cases(further, order, first, probability)
     return table, H
 
 

@@ -18,6 +18,7 @@ from bqrl.mdp.columns import label_text
 
 MAX_STAGES = 1_000_000  # a longer horizon means minutes of planning for the smallest problem
 MAX_PLACES = 100_000_000  # (stage, state) pairs: a table of reachable states must fit
+MAX_RETURN = 1e300  # sums and differences of returns stay finite
 MAX_SHARE = 1e6  # larger numbers are not even percentages; the limit keeps sums finite
 
 
@@ -82,9 +83,9 @@ def start_law(start: Any, S: int, labels: tuple[str, ...] | None) -> FloatArray:
     mu = np.zeros(S)
     if isinstance(start, Mapping):
         for state, share in start.items():
-            mu[_index(_name(state, labels), S, labels)] += number(share, f"start[{one_line(state)}]", 0.0)
+            mu[_index(_name(state, labels), S, labels, "start")] += number(share, f"start[{one_line(state)}]", 0.0)
     elif isinstance(_name(start, labels), (str, int, np.integer)) and not isinstance(start, bool):
-        mu[_index(_name(start, labels), S, labels)] = 1.0
+        mu[_index(_name(start, labels), S, labels, "start")] = 1.0
     else:
         try:
             mu = np.array(start, dtype=np.float64)
@@ -108,20 +109,67 @@ def _name(given: Any, labels: tuple[str, ...] | None) -> Any:
     return text if text and text in (labels or ()) else given
 
 
-def _index(given: Any, S: int, labels: tuple[str, ...] | None) -> int:
-    """Return the index of a state given by its index or its name."""
+def _index(given: Any, S: int, labels: tuple[str, ...] | None, what: str) -> int:
+    """Return the index of a state given by its index or its name; `what` names the argument in messages."""
     if not isinstance(given, str):
-        return whole(given, "start", 0, S - 1)
+        return whole(given, what, 0, S - 1)
     labels = labels or tuple(map(str, range(S)))
     if given not in labels:
         is_number = given.lstrip("-").isdigit()  # numbers are not misspelt
         near = "" if is_number else nearest(given, labels, listed=False)
         near = near or f"; states run from {one_line(labels[0])} to {one_line(labels[-1])}"
-        raise bad_value("start", given, "name a state", f"{one_line(given)}{near}")
+        raise bad_value(what, given, "name a state", f"{one_line(given)}{near}")
     return labels.index(given)
 
 
-# -- names -------------------------------------------------------------------------------------------------------------
+# -- terminal values -----------------------------------------------------------------------------------------------------
+
+
+def terminal_values(given: Any, S: int, labels: tuple[str, ...] | None) -> FloatArray | None:
+    """Return the terminal value of every state, (S,), from S numbers or {state: value}, where states left out have 0.
+
+    Return None if all are 0.
+    """
+    if given is None:
+        return None
+    rule = f"be {S} numbers or {{state: value}}"
+    if isinstance(given, Mapping):
+        found = np.zeros(S)
+        for state, value in given.items():
+            found[_index(_name(state, labels), S, labels, "terminal")] = number(value, f"terminal[{one_line(state)}]")
+    else:
+        try:
+            found = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise bad_type("terminal", given, rule) from None
+        if found.shape != (S,):
+            raise bad_value("terminal", given, rule, f"shape {found.shape}")
+    outside = ~(np.abs(found) <= MAX_RETURN / 2.0)
+    if outside.any():
+        raise bad_value("terminal", given, "be finite numbers", found[outside][0])
+    return found + 0.0 if found.any() else None
+
+
+# -- names and words -----------------------------------------------------------------------------------------------------
+
+WORDS = ("title", "run", "return", "state", "action", "stage")  # what a model may call by names of its own
+
+
+def check_words(given: Any) -> dict[str, str]:
+    """Return the words of a model, such as {"run": "patient", "return": "net benefit"}, in the order of WORDS."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise bad_type("words", given, "be a dict such as {'run': 'patient'}")
+    for key, text in given.items():
+        if key not in WORDS:
+            near = nearest(key, WORDS)
+            raise bad_value("words", key, f"have keys among {', '.join(WORDS)}", f"{one_line(key)}{near}")
+        if not isinstance(text, str):
+            raise bad_type(f"words[{key!r}]", text, "be one line of text")
+        if not is_one_line(text) or not text or text != text.strip():
+            raise bad_value(f"words[{key!r}]", text, "be one line of text", remedy="remove blanks and line breaks")
+    return {key: given[key] for key in WORDS if key in given}
 
 
 def check_names(given: Iterable[Any] | None, count: int, what: str) -> tuple[str, ...] | None:

@@ -29,7 +29,7 @@ from bqrl.errors import GridError, SizeError
 from bqrl.laws.law import Bound, Law, size_of
 from bqrl.loops.layout import Rows
 from bqrl.loops.rollout import draw_many
-from bqrl.mdp.arrays import FloatArray, read_only
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.find_grid import (
     MAX_POINTS,
     MAX_SET,
@@ -41,6 +41,7 @@ from bqrl.mdp.find_grid import (
 )
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
+from bqrl.mdp.outcomes import check_known
 from bqrl.policies.convert import bind
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.forward import empty_masses, pairs_of, push_forward, push_stage, push_with_mean, sums_grid, sums_on
@@ -235,6 +236,7 @@ def simulate(
     *,
     labels: bool = False,
     rewards: str = PLANNED,
+    outcome: str | None = None,
 ) -> FloatArray:
     """Return the returns of simulated episodes.
 
@@ -253,11 +255,13 @@ def simulate(
         Pass states to a function or to `predict` as their own values (`mdp.state_values`, else their names), not as indices.
     rewards : {"planned", "this model"}
         Whether a policy that tracks rewards must be played with the rewards for which it was planned; see `evaluate`.
+    outcome : str, optional
+        Return the sums of this further outcome instead, with the discount of the model.
 
     Returns
     -------
     ndarray of shape (episodes,)
-        The (discounted) return of every episode.
+        The (discounted) return, or sum of the outcome, of every episode.
 
     Examples
     --------
@@ -274,15 +278,20 @@ def simulate(
             f"the draws of the episodes must take at most {MAX_DRAWS:.1e} bytes, got {needed:.1e} for {one_line(episodes)} "
             "episodes; simulate fewer, in several calls with different seeds", needed=needed, limit=MAX_DRAWS, name="episodes",
         )  # fmt: skip
+    if outcome is not None:
+        check_known(mdp.outcome_names, outcome)
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
     u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw per transition
-    return _play(mdp, played, u)
+    cases = None if outcome is None else rng.random((episodes, mdp.H))  # drawn last: returns do not depend on `outcome`
+    return _play(mdp, played, u, outcome, cases)
 
 
-def _play(mdp: MDP, policy: Policy, u: FloatArray) -> FloatArray:
-    """Return one return per row of uniforms."""
+def _play(
+    mdp: MDP, policy: Policy, u: FloatArray, outcome_name: str | None = None, cases: FloatArray | None = None
+) -> FloatArray:
+    """Return one return per row of uniforms, or the sum of a further outcome, whose cases are drawn by `cases`."""
     if isinstance(policy, MixturePolicy):
-        return _play_mixture(mdp, policy, u)
+        return _play_mixture(mdp, policy, u, outcome_name, cases)
     episodes = len(u)
     memory = policy.start_many(u[:, 0])
     total, outcome = np.zeros(episodes), np.empty(episodes, np.int64)
@@ -295,17 +304,32 @@ def _play(mdp: MDP, policy: Policy, u: FloatArray) -> FloatArray:
         draw_many(stage.row_start, stage.probability, s * mdp.A + a, u[:, 2 + h], outcome)
         reward, after = stage.reward[outcome], stage.successor[outcome].astype(np.int64)
         memory = policy.next_many(memory, h, s, a, reward, after)
-        total += mdp.discount**h * reward
+        total += mdp.discount**h * (
+            reward if cases is None else _draw_cases(mdp, h, outcome_name, outcome, cases[:, h])
+        )
         s = after
     return total
 
 
-def _play_mixture(mdp: MDP, policy: MixturePolicy, u: FloatArray) -> FloatArray:
+def _draw_cases(mdp: MDP, h: int, name: str | None, outcome: IntArray, u: FloatArray) -> FloatArray:
+    """Return the value of a further outcome in a drawn case of each outcome of stage `h`."""
+    assert mdp.further is not None
+    assert name is not None
+    further, values, drawn = mdp.further, mdp.further.values[name], np.empty(outcome.size, np.int64)
+    i = outcome + (0 if mdp.stationary else mdp.row_start[h * mdp.S * mdp.A])
+    draw_many(further.start, further.share(), i, u, drawn)
+    return np.asarray(values[h if len(values) > 1 else 0, drawn])
+
+
+def _play_mixture(
+    mdp: MDP, policy: MixturePolicy, u: FloatArray, outcome_name: str | None = None, cases: FloatArray | None = None
+) -> FloatArray:
     """Return the returns of a mixture: each policy plays the episodes that draw it."""
     total, drawn = np.empty(len(u)), [policy.drawn(x) for x in u[:, 0].tolist()]
     chosen = np.array([i for i, _ in drawn], np.int64)
     coin = np.array([rest for _, rest in drawn])
     for i in np.unique(chosen).tolist():
         here = chosen == i
-        total[here] = _play(*bind(mdp, policy.policies[i]), np.column_stack([coin[here], u[here, 1:]]))
+        draws = np.column_stack([coin[here], u[here, 1:]])
+        total[here] = _play(*bind(mdp, policy.policies[i]), draws, outcome_name, None if cases is None else cases[here])
     return total

@@ -190,7 +190,7 @@ def average_actions(mdp: MDP, probabilities: FloatArray) -> MDP:
     # The A rows of a state are stored one after the other, so every A-th row start begins the joint row of a state.
     table = Table(
         S=mdp.S, A=1, K=K, row_start=model.row_start[:: mdp.A].copy(), successor=model.successor,
-        probability=model.probability * weights, reward=model.reward,
+        probability=model.probability * weights, reward=model.reward, further=model.further,
     )  # fmt: skip
     return MDP.from_table(
         table, mdp.H, mdp.mu, mdp.discount, state_names=mdp.state_names, state_values=mdp.state_values

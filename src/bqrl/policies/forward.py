@@ -19,11 +19,12 @@ from bqrl.errors import SizeError
 from bqrl.loops.layout import Moves, Rows
 from bqrl.loops.rollout import push_mass, push_mass_threads, spread_rows
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.find_grid import refit_grid, returns_grid
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
+from bqrl.mdp.outcomes import REWARD
 from bqrl.mdp.products import BLOCK_BYTES, by_products, row_shift
 from bqrl.mdp.sums import Sums, sums_of
 from bqrl.policies.markov import MarkovPolicy
@@ -64,12 +65,23 @@ def push_with_mean(
     return values, mass.sum(axis=0), mean
 
 
-def expected_rewards(mdp: MDP, h: int) -> FloatArray:
-    """Return the expected reward of every action of stage `h`, shape (S, A)."""
+def expected_rewards(mdp: MDP, h: int, name: str = REWARD) -> FloatArray:
+    """Return the expected reward, or the mean of the further outcome `name`, of every action of stage `h`, shape (S, A)."""
     stage = mdp.stage(h)
     rows = np.repeat(np.arange(mdp.S * mdp.A), np.diff(stage.row_start))
-    mean: FloatArray = np.bincount(rows, stage.probability * stage.reward, mdp.S * mdp.A).astype(np.float64)
+    paid = stage.reward if name == REWARD else _outcome_means(mdp, name)[h]
+    mean: FloatArray = np.bincount(rows, stage.probability * paid, mdp.S * mdp.A).astype(np.float64)
     return mean.reshape(mdp.S, mdp.A)
+
+
+@per_structure
+def _outcome_means(mdp: MDP, name: str) -> list[FloatArray]:
+    """Return the mean of a further outcome given each outcome of every stage; stages that share values share arrays."""
+    assert mdp.further is not None
+    means, rows = read_only(mdp.further.means(name)), mdp.S * mdp.A
+    if mdp.stationary:
+        return [means[h if len(means) > 1 else 0] for h in range(mdp.H)]
+    return [means[0, mdp.row_start[h * rows] : mdp.row_start[(h + 1) * rows]] for h in range(mdp.H)]
 
 
 def stage_masses(

@@ -39,8 +39,8 @@ from bqrl.policies.target import TargetPolicy
 
 MAX_ROWS = 1_000_000
 COLUMNS = (  # in their order, without that of the stage
-    "part", "weight", "state", "earned_from", "earned_to", "target", "need_from", "need_to", "need_above", "need_up_to",
-    "label", "action", "share", "probability", "worth", "reward_floor", "reward_step", "next_state", "reward", "next_label",
+    "part", "weight", "state", "action", "earned_from", "earned_to", "target", "need_from", "need_to", "need_above",
+    "need_up_to", "label", "share", "probability", "worth", "reward_floor", "reward_step", "next_state", "reward", "next_label",
 )  # fmt: skip
 Row = dict[str, Any]
 
@@ -125,8 +125,8 @@ def _rows(policy: Policy, mdp: MDP, reachable: bool) -> Iterator[Row]:
 
 
 def _row(mdp: MDP, h: int, s: int, a: Any, memory: Row | None = None, **more: Any) -> Row:
-    """Return one row: the stage, the state, the memory if the action depends on it, the action, and further columns."""
-    return {"stage": h + 1, "state": mdp.state_label(s), **(memory or {}), "action": mdp.action_label(int(a)), **more}
+    """Return one row: the stage, the state, the action, the memory if the action depends on it, and further columns."""
+    return {"stage": h + 1, "state": mdp.state_label(s), "action": mdp.action_label(int(a)), **(memory or {}), **more}
 
 
 def _runs(actions: Any) -> Iterator[tuple[int, int]]:

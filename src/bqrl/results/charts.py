@@ -27,6 +27,7 @@ from bqrl.results.result import Result
 from bqrl.study.scores import Contender, mean_band, spread_indices
 
 MAX_POINTS, MAX_BLOCKS = 400, 100
+AXIS = 46  # characters of a title that fit beside a vertical axis
 STYLE = {
     "view": {"stroke": None, "continuousWidth": 520, "continuousHeight": 300, "discreteWidth": 520},
     "title": {"anchor": "start", "fontSize": 15, "subtitleFontSize": 12, "offset": 10},
@@ -133,28 +134,34 @@ def fold_text(text: Any, width: int = 74) -> Any:
     return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def with_title(chart: Any, title: Any, note: str, height: int | None = None, selectors: Sequence[Selector] = ()) -> Any:
-    """The finished chart in the style of the library, with a title and the subtitle `note`.
+def with_title(
+    chart: Any, title: str, note: str, height: int | None = None, selectors: Sequence[Selector] = (), finding: Any = ""
+) -> Any:
+    """The finished chart in the style of the library, with a title of one line and the subtitle `finding`, then `note`.
 
-    With selectors, `title` is a function of their values, or nested lists with one level per selector.
+    The title says what is shown, the finding what one sees. With selectors, the finding may be a function of their values, or
+    nested lists with one level per selector; the page shows that of the selection, an image that of the first options.
     """
     alt = altair()
-    if callable(title):
-        titles = [title(*values) for values in product(*(one.values for one in selectors))]
-        title = np.array(titles, dtype=object).reshape([len(one.values) for one in selectors]).tolist()
-    text = fold_text(title)
+    if callable(finding):
+        texts = [finding(*values) for values in product(*(one.values for one in selectors))]
+        finding = np.array(texts, dtype=object).reshape([len(one.values) for one in selectors]).tolist()
+    first = finding
+    while not isinstance(first, str):
+        first = first[0]
+    above = fold_text(first) if first else []
     for one in selectors:
         labels = {"options": list(range(len(one.options))), "labels": list(one.options), "name": f"{one.title}: "}
         bind = {"bind": alt.binding_select(**labels)}
         if len(one.options) == 1:  # the subtitle names the only option
             bind, note = {}, f"{one.title.capitalize()}: {one.options[0]}. {note}"
         chart = chart.add_params(alt.param(name=one.name, value=0, **bind))
-    if selectors:  # the page wraps the titles in `usermeta` itself
-        names = [one.name for one in selectors]
-        chart = chart.properties(usermeta={"selectors": names, "titles": title})
-        text = alt.ExprRef(json.dumps(text) + "".join(f"[{name}]" for name in names))
+    if first:  # the page shows the findings in `usermeta` in place of the first lines of the subtitle
+        names = [one.name for one in selectors] if finding is not first else []
+        chart = chart.properties(usermeta={"selectors": names, "findings": finding, "lines": len(above)})
     size = {} if height is None else {"height": height}
-    return chart.properties(title=alt.TitleParams(text, subtitle=fold_text(note)), config=STYLE, **size)
+    subtitle = [*above, *(fold_text(note) if note or not above else [])]
+    return chart.properties(title=alt.TitleParams([title], subtitle=subtitle), config=STYLE, **size)
 
 
 def join_charts(how: str, *parts: Any) -> Any:
@@ -217,10 +224,11 @@ class Lines(NamedTuple):
     note: str
     selectors: Sequence[Selector] = ()
 
-    def chart(self, title: Any, note: str, *more: Any) -> Any:
-        """The finished chart with `more` layers above the lines; `title` as in `with_title`."""
+    def chart(self, title: str, note: str, *more: Any, finding: Any = "") -> Any:
+        """The finished chart with `more` layers above the lines; `finding` as in `with_title`."""
         subtitle = " ".join(filter(None, (note, self.note)))
-        return with_title(altair().layer(*self.layers, *more), title, subtitle, selectors=self.selectors)
+        drawn = altair().layer(*self.layers, *more)
+        return with_title(drawn, title, subtitle, selectors=self.selectors, finding=finding)
 
 
 def colour_channel(field: str, colours: Mapping[str, str], **legend: Any) -> Any:
@@ -272,7 +280,8 @@ def lines(
     x = alt.X("x:Q", title=x_title, scale={"nice": False, **scales.get("x", {})})
     upright = dict(scales.get("y", {}))
     upright |= {} if upright.get("type") == "log" else {"zero": False}
-    y, low_end = (alt.Y(field, title=y_title, scale=upright) for field in ("y:Q", "low:Q"))
+    upwards = y_title if len(y_title) <= AXIS else fold_text(y_title, AXIS)  # a longer line would leave its axis
+    y, low_end = (alt.Y(field, title=upwards, scale=upright) for field in ("y:Q", "low:Q"))
     shape = {"clip": True, "interpolate": "step-after" if step else "linear"}
     shown = tooltips(("line:N", " "), ("x:Q", x_title, ".6~g"), ("y:Q", y_title, ".6~g"))
     line = base.mark_line(strokeWidth=2, point=points or longest == 1, **shape)
@@ -288,7 +297,7 @@ def lines(
 
 
 def curves_chart(
-    curves: Sequence[Curve], *, title: str, y_title: str, band: str = "", note: str = "",
+    curves: Sequence[Curve], *, title: str, y_title: str, band: str = "", note: str = "", finding: str = "",
     references: Sequence[tuple[str, float]] = (), colours: Mapping[str, str] | None = None, step: bool = False,
 ) -> Any:  # fmt: skip
     """Curves over episodes; `band` describes their bands, `references` are names and values of dashed lines."""
@@ -299,4 +308,4 @@ def curves_chart(
         marks = chart_of(["y", "name"], rows).encode(y=drawn.y)
         text = marks.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold")
         layers = [marks.mark_rule(strokeDash=[5, 3], color=GREY), text.encode(x=alt.value("width"), text="name:N")]
-    return drawn.chart(title, f"{f'Band: {band}.' if band else ''} {note}".strip(), *layers)
+    return drawn.chart(title, f"{f'Band: {band}.' if band else ''} {note}".strip(), *layers, finding=finding)

@@ -122,7 +122,8 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
 
 def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, ResultTable]:
     """The tables of the folder by name."""
-    quantile, stage = {"value": words.titled(promise.objective.label)}, {"stage": words.stage}
+    quantile = {"value": words.titled(promise.objective.label)}
+    stage = {"stage": words.stage, "state": words.state, "action": words.action}
     ends = {"lower": words.titled("lower"), "upper": words.titled("upper")}
     target = words.amount(format_number(content["limits"][0]["target"])) if content["limits"] else ""
     below = f"adds most to the probability of a return below {target}"

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.display import runs as runs_of
 from bqrl.laws.atoms import size_of
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray
@@ -238,7 +237,8 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
     experiment, words, best = found.experiment, found.words, document["best"]
     y_title, title, references = "mean return", "Realised returns", list[tuple[str, float]]()
     if best is not None:
-        y_title, title = f"return reached in {runs_of(experiment.tau, 'episodes')}", "What the current policies promise"
+        y_title = f"{found.words.total} reached in {found.words.share(experiment.tau, 'episodes')}"
+        title = "What the current policies promise"
         references = [(_best_name(document), best["quantile"]), ("random play", document["random"]["quantile"])]
     curves = []
     for label, runs in experiment.records.items():
@@ -256,5 +256,5 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
     )
     if best is None:
         return {"returns": chart}
-    cost = f"What learning costs: the {experiment.measure_name('gap')}, summed over the episodes"
+    cost = "What learning costs, summed over the episodes"
     return {"promises": chart, "gaps": experiment_view(experiment, "gap", words=words, title=cost)}

@@ -24,8 +24,8 @@ from bqrl.study.scores import spread_indices
 
 MAX_BARS, MAX_STATES, MAX_STAGES, MAX_LEGEND = 60, 30, 30, 30
 OUTSIDE = 0.005  # probability at each end of the returns that is collected in the outermost bar
-FAINT = "Where faint, the action also depends on what was earned so far or on a random draw."
-LEVEL_TITLE = "level τ: share of runs that may fall short"
+FAINT = "Where faint, the {} also depends on what was earned so far or on a random draw."
+LEVEL_TITLE = "level τ: share of {} that may fall short"
 
 
 class Steps(NamedTuple):
@@ -99,7 +99,7 @@ def curve_chart(
     room = 0.05 * (high - low or 1.0)
     scales: dict[str, Any] = {"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}}
     colours = dict(zip([one.label for one in curves], (charts.BLUE, charts.GREY, charts.BROWN), strict=False))
-    titles = LEVEL_TITLE, words.axis("guaranteed return")
+    titles = LEVEL_TITLE.format(words.runs), words.axis(f"guaranteed {words.total}")
     drawn = lines(curves, *titles, scales=scales, colours=colours, step=True, dashed=True)
     mark = chart_of(["tau", "x", "y", "text"], [[tau, tau, y, format_number(y, 5, -1)] for tau, y in promises.items()])
     mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
@@ -111,7 +111,7 @@ def curve_chart(
         mark.mark_point(filled=True, size=110, color=charts.RED, opacity=1).encode(y=drawn.y),
         text.encode(y=drawn.y, text="text:N"),
     ]
-    said = "At level τ, more than 1 \N{MINUS SIGN} τ of all runs reach the curve."
+    said = f"At level τ, more than 1 \N{MINUS SIGN} τ of all {words.runs} reach the curve."
     said += f" Red: {what} of the planned policy." if promises else ""
     said += "" if upper is None else " Shaded: the uncertainty from rounding the returns."
     chart = follow_controls(alt.layer(*layers), promises or [0.1]).properties(
@@ -137,13 +137,13 @@ def law_chart(
             rows += [[tau, policy, *bar] for bar in bars]
     shown = [*edges.tolist(), *promises.values()]
     scale = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
-    x = alt.X("from:Q", title=words.axis("return"), scale=scale)
+    x = alt.X("from:Q", title=words.axis(words.total), scale=scale)
     bars = chart_of(["tau", "policy", "kind", "from", "to", "share"], rows)
     bars = bars.transform_filter("datum.tau == tau && datum.policy == policy")
     bars = bars.mark_bar(stroke=None, binSpacing=1).encode(
         x=x,
         x2="to:Q",
-        y=alt.Y("sum(share):Q", title="share of runs", axis={"format": "~%"}),
+        y=alt.Y("sum(share):Q", title=f"share of {words.runs}", axis={"format": "~%"}),
         color=colour_channel("kind:N", colours) if promises else alt.value(charts.BLUE),
         order=alt.Order("kind:N", sort="ascending"),
         tooltip=tooltips(("from:Q", "from", ".6~g"), ("to:Q", "to", ".6~g"), ("share:Q", "share", ".4~%")),
@@ -156,7 +156,7 @@ def law_chart(
     said += " Returns are rounded down." if rounded else ""
     said += f" Each bar is {words.amount(format_number(width, 3))} wide." if width else ""
     said += " The first and the last bar include all returns beyond them." if left_out else ""
-    return with_title(follow_controls(alt.layer(*layers), laws), "How the return is distributed", said.strip())
+    return with_title(follow_controls(alt.layer(*layers), laws), f"How the {words.total} is distributed", said.strip())
 
 
 def follow_controls(chart: Any, levels: Iterable[float]) -> Any:
@@ -202,8 +202,9 @@ def policy_chart(
     neutral: FloatArray | None = None,
     words: Words = PLAIN,
     title: str = "What the policy does",
+    finding: str = "",
     note: str = "Blank: never reached.",
-    state: str = "state",
+    state: str | None = None,
     visits: bool = True,
 ) -> Any:
     """Map of the most frequent action by stage and state; the title says so if the map is not a rule to follow.
@@ -212,19 +213,19 @@ def policy_chart(
     `neutral` is that of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral". Without `visits` the
     shares only say which action is played, and tooltips leave them out.
     """
-    alt = altair()
+    alt, state = altair(), state or words.state
     maps = [(tau, "best", share) for tau, share in shares.items()]
     maps += [] if neutral is None else [(next(iter(shares)), "risk-neutral", neutral)]
     met = np.sum([share.sum(axis=2) for _, _, share in maps], axis=0)  # (H, S)
     places, stages = np.flatnonzero(met.any(axis=0)), spread_indices(len(met), MAX_STAGES)
     if places.size > MAX_STATES:
-        note += f" The {MAX_STATES} states met most often of {places.size}."
+        note += f" The {words.count(words.state, MAX_STATES)} met most often of {places.size}."
         places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
     note += f" {MAX_STAGES} of {words.count(words.stage, len(met))}." if stages.size < len(met) else ""
     if any((share > 0.0).sum(axis=2).max() > 1 for _, _, share in maps):
-        title, note = (
-            f"{title} most often",
-            f"{FAINT} {note} This map is not a rule to follow; the table of decisions (policy) is.",
+        title = f"{title} most often"
+        note = (
+            f"{FAINT.format(words.action)} {note} This map is not a rule to follow; the table of decisions (policy) is."
         )
     rows = [
         [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], _part(share[h, s]), total]
@@ -240,17 +241,20 @@ def policy_chart(
         names.reverse()  # numbers grow upwards
     played = [name for name in actions if any(row[4] == name for row in rows)]
     colours = {"range": charts.PALETTE[: len(played)]} if len(played) <= len(charts.PALETTE) else {"scheme": "viridis"}
-    shown = [("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else "action")]
+    shown = [("h:O", words.stage), ("s:N", state), ("a:N", "most often played" if visits else words.action)]
     often = [("part:Q", "share of visits", ".3~%"), ("met:Q", "probability of a visit", ".3~%")]
     axis, faint = {"labelOverlap": True, "labelLimit": 110}, {"domain": [0, 1], "range": [0.1, 0.6]}
     chart = cells.mark_rect().encode(
         x=alt.X("h:O", title=words.stage, scale={"domain": (stages + 1).tolist()}, axis={**axis, "labelAngle": 0}),
         y=alt.Y("s:N", title=state, scale={"domain": names}, axis=axis),
-        color=alt.Color("a:N", title="action", scale={"domain": played, **colours}, legend={"symbolLimit": MAX_LEGEND}),
+        color=alt.Color(
+            "a:N", title=words.action, scale={"domain": played, **colours}, legend={"symbolLimit": MAX_LEGEND}
+        ),
         opacity=alt.condition("datum.part == 1", alt.value(1), alt.Opacity("part:Q", scale=faint, legend=None)),
         tooltip=tooltips(*shown, *(often if visits else ())),
     )
-    return with_title(follow_controls(chart, shares), title, note, int(min(420, max(90, 17 * places.size))))
+    height = int(min(420, max(90, 17 * places.size)))
+    return with_title(follow_controls(chart, shares), title, note, height, finding=finding)
 
 
 def _part(shares: FloatArray) -> float:

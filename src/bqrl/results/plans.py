@@ -142,7 +142,7 @@ def sizes(name: str, source: Any, horizon: int | None = None) -> dict[str, Any]:
 
 def in_one_line(model: Mapping[str, Any], words: Words) -> str:
     """The sizes of a problem in one line."""
-    nouns = {"states": "state", "actions": "action", "horizon": words.stage}
+    nouns = {"states": words.state, "actions": words.action, "horizon": words.stage}
     parts = [*(words.count(noun, model[key]) for key, noun in nouns.items()), f"start {model['start']}"]
     return ", ".join([*parts, f"discount {format_number(model['discount'])}"] if model["discount"] != 1.0 else parts)
 
@@ -170,9 +170,9 @@ def plan_result(solved: Solved) -> Result:
             ):  # the action depends on more than the state, or the table is too large
                 overview, caption = (
                     wide_rows(plan.policy, mdp, rewards=THIS_MODEL),
-                    f"The action by state and {words.stage}.",
+                    f"The {words.action} by {words.state} and {words.stage}.",
                 )
-                tables[f"overview{level}"] = ResultTable(overview, caption=caption)
+                tables[f"overview{level}"] = ResultTable(overview, titles={"state": words.state}, caption=caption)
         left_out += policy_files(plan.policy, mdp, words, f"policy{level}", f"{plan.objective.label}: ", tables, files)
     sentences, choices = _sentences(solved)
 
@@ -216,14 +216,15 @@ def policy_files(
     ends = {"earned": "earned so far", "need": "still needed"}
     titles = {f"{key}_{end}": words.titled(f"{title}: {end}") for key, title in ends.items() for end in ("from", "to")}
     titles |= {"target": words.titled("target"), "probability": "probability that it occurs"}
-    titles |= {"next_state": "next state", "next_label": "next label"}
+    titles |= {"next_state": f"next {words.state}", "next_label": "next label"}
+    titles |= {"state": words.state, "action": words.action}
     said = f"{caption}the decision to follow in each situation that can occur; the column {words.stage} counts from 1"
     try:
         rows = decision_rows(policy, mdp, stage=words.stage, rewards=THIS_MODEL)
     except (SizeError, PolicyError) as fault:
         return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
     if rows and "earned_from" in rows[0]:
-        said += ". If a state has several rows, follow the row whose range contains what was earned so far"
+        said += f". If a {words.state} has several rows, follow the row whose range contains what was earned so far"
     tables[name] = ResultTable(rows, titles=titles, caption=sentence(said))
     return []
 
@@ -292,7 +293,7 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
     """The sentence of every level, and the controls that choose between them."""
     plans = sorted(solved.all, key=lambda plan: plan.tau)
     levels = [plan.tau for plan in plans]
-    labels = [f"{percent(tau)} of runs may fall short" for tau in levels]
+    labels = [f"{percent(tau)} of {solved.words.runs} may fall short" for tau in levels]
     start = levels.index(solved.plans[0].tau)
     sentences, choices = [], list[Control]()
     if solved.plans[0].by_level:
@@ -328,5 +329,5 @@ def _laws(solved: Solved) -> ResultTable:
         for name, law in laws.items()
         for row in law.rows()
     ]
-    caption = "The probability of every return under each policy."
-    return ResultTable(rows, titles={"return": solved.words.axis("return")}, caption=caption)
+    caption = f"The probability of every {solved.words.total} under each policy."
+    return ResultTable(rows, titles={"return": solved.words.axis(solved.words.total)}, caption=caption)

@@ -25,34 +25,28 @@ from bqrl.results.page import PAGE, page
 from bqrl.results.plans import collect_plans, plan_result, sizes, with_chart_data
 from bqrl.results.result import Result, add_files, read, write
 from bqrl.results.study_view import StudyView
-from bqrl.results.words import Words
+from bqrl.results.words import NAMES, Words
 from bqrl.study.scores import Contender, Experiment
 from bqrl.study.study import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """The words that the caller of `report` chose; None where the problem decides."""
+    """The words that the caller of `report` chose, by option; None where the problem decides."""
 
-    title: str | None = None
-    unit: str | None = None
-    stage: str | None = None
+    chosen: Mapping[str, str | None]
 
     def words(self, title: str, mdp: MDP | None) -> Words:
-        """The chosen words, else the title and the unit of the model."""
-        unit = (None if mdp is None else mdp.units) or ""
-        return Words(
-            title=title if self.title is None else self.title,
-            unit=unit if self.unit is None else self.unit,
-            stage=self.stage or "stage",
-        )
+        """The chosen words, else those of the model, else the title."""
+        return Words.of(mdp, self.chosen, title=title)
 
     def apply_title(self, result: Result) -> Result:
         """A finished result with the chosen title; ArgumentError if other words are chosen, because it has been worded."""
-        for name, given in (("unit", self.unit), ("stage_name", self.stage)):
-            if given is not None:
+        for name, given in self.chosen.items():
+            if name != "title" and given is not None:
                 raise ArgumentError(f"{name} must not be given for a finished result; leave it out", name=name)
-        return result if self.title is None else replace(result, title=self.title)
+        title = self.chosen["title"]
+        return result if title is None else replace(result, title=title)
 
 
 def report(
@@ -62,6 +56,10 @@ def report(
     title: str | None = None,
     unit: str | None = None,
     stage_name: str | None = None,
+    run_name: str | None = None,
+    return_name: str | None = None,
+    state_name: str | None = None,
+    action_name: str | None = None,
     **options: Any,
 ) -> Path:
     """Write the page of a result: a self-contained HTML file, or a folder with the page, its tables and its charts.
@@ -79,8 +77,9 @@ def report(
         Title of the page.
     unit : str, optional
         Unit of the returns, by default that of the model.
-    stage_name : str, optional
-        What one stage is called, such as "week".
+    stage_name, run_name, return_name, state_name, action_name : str, optional
+        What a stage ("week"), a run ("patient"), a return ("net benefit"), a state ("condition") and an action ("order")
+        are called, by default as in the `words` of the model.
     **options
         For an Estimate: `tau` and `beta`, the level and the buffer of the promise.
 
@@ -108,8 +107,12 @@ def report(
     for name, value in options.items():
         if name not in valid:
             kind = f"the report of {type(thing).__name__}"
-            raise unknown_argument(kind, name, value, valid, near=["title", "unit", "stage_name"])
-    result: Result = make(thing, Naming(title=title, unit=unit, stage=stage_name), **options)
+            raise unknown_argument(kind, name, value, valid, near=NAMES)
+    chosen = {
+        "title": title, "unit": unit, "stage_name": stage_name, "run_name": run_name, "return_name": return_name,
+        "state_name": state_name, "action_name": action_name,
+    }  # fmt: skip
+    result: Result = make(thing, Naming(chosen=chosen), **options)
     content = page(result).encode()
     if single:
         write_whole(target, content)

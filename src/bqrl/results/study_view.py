@@ -1,6 +1,6 @@
 """A study as a Result, in the words of its problem: sentences, tables, charts, settings, and numbers for programs.
 
-Similar charts are combined into one chart with drop-down lists; its title depends on the selection.
+Similar charts are combined into one chart with drop-down lists; the finding under its title depends on the selection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bqrl.planners.solve import guarantee_curve
 from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, lines, tooltips, view_filter, with_title
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
-from bqrl.results.result import Result, ResultTable, chart_files, versions
+from bqrl.results.result import Result, ResultTable, Sentence, chart_files, versions
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, cell, list_words, order_of, two_decimals
 from bqrl.study.problems import Problem
@@ -79,13 +79,13 @@ class StudyView:
         chosen, left_out = self.spec.final_policy, list[str]()
         if chosen is not None and None in policies:
             left_out = [f"the final policy of {chosen.learner} is not written: it depends on more than the state"]
-        mark = " (quick run)" if self.spec.quick else ""
+        mark, headline = " (quick run)" if self.spec.quick else "", self.headline()
         result = Result(
             kind="study",
             title=(self.spec.study.title or self.spec.study.name) + mark,
             settings=self.settings(),
             tables={name: replace(table, caption=table.caption + mark) for name, table in self.tables().items()},
-            sentences=self.sentences(),
+            sentences=[*headline, *(Sentence(text, aside=True) for text in self.sentences() if text not in headline)],
             details=self.details(),
             files=study_tables(self.study) | dict(filter(None, policies)),
             left_out=left_out,
@@ -132,8 +132,19 @@ class StudyView:
         played = [mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]]
         return f"τ = {tau:g}: in the first {self.words.stage} the final policy plays {list_words(played)}"
 
+    def headline(self) -> list[str]:
+        """The finding in a sentence or two: the learners with the smallest mean gap at each level."""
+        parts = []
+        for tau in self.spec.levels:
+            rows = self.study.ranked(tau, "", self.labels).order("exact")
+            texts = [format_number(self.span * round(row["mean"] / self.span, 9), 4) for row in rows]
+            leaders = [row["learner"] for row, text in zip(rows, texts, strict=True) if text == texts[0]]
+            parts.append(f"{list_words(leaders)} at τ = {tau:g} ({self.words.amount(texts[0])})")
+        said = f"Smallest mean cumulative {self.measure_name('exact')}: {'; '.join(parts)}."
+        return [*([QUICK] if self.spec.quick else []), said]
+
     def sentences(self) -> list[str]:
-        """The main findings."""
+        """The findings level by level, and what they rest on."""
         found = [QUICK] if self.spec.quick else []
         for tau in self.spec.levels:
             against = self.study.reference(tau)
@@ -264,7 +275,7 @@ class StudyView:
         for i, (tau, measure) in enumerate(zip(spec.levels, spec.plot, strict=True), start=1):
             shown = self.study.shown(tau, names=plotted)
             found[f"figure{i}_tau{level_name(tau)}"] = experiment_view(
-                shown, measure, POINTS, colours=self.colours, words=self.words, title=self.ordered(shown, measure)
+                shown, measure, POINTS, colours=self.colours, words=self.words, finding=self.ordered(shown, measure)
             )
         found |= {f"final_policy_tau{level_name(tau)}": self.policy_map(tau) for tau in spec.levels if tau in picked}
         found |= {"every_measure": self.every_measure(), "seeds": self.last_values(), "promises": self.promises()}
@@ -299,7 +310,7 @@ class StudyView:
         band = band_name(len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
         note = f"Band: {band}. {charts.thinning_note(spec.episodes, POINTS)}"
-        return drawn.chart(partial(self.order, shown=True), note)
+        return drawn.chart("Every measure over the episodes", note, finding=partial(self.order, shown=True))
 
     def last_values(self) -> Any:
         """Last values of every run: one row per learner, one mark per seed."""
@@ -334,7 +345,8 @@ class StudyView:
         means = means.encode(x=alt.X("mean(value):Q"), y=y, color=colour)
         note = f"After {spec.episodes} episodes. Bar: the mean of the circles."
         note += " A published value is a mean over the held-out seeds." if self.published() else ""
-        return with_title(alt.layer(marks, means), self.order, note, 30 * len(labels) + 20, selectors)
+        height = 30 * len(labels) + 20
+        return with_title(alt.layer(marks, means), "The last value of every run", note, height, selectors, self.order)
 
     def policy_map(self, tau: float) -> Any:
         """The final policy of a level: states by stages, one colour per action."""
@@ -342,15 +354,15 @@ class StudyView:
         names = [[mdp.state_label(s) for s in states], [mdp.action_label(a) for a in range(mdp.A)]]
         note = f"Seed {picked.seed}: the held-out seed with the smallest final quantile error, then buffered error."
         return policy_chart(
-            {tau: np.eye(mdp.A)[picked.actions[:, states]]}, *names, words=self.words, title=self.policy_title(tau),
-            note=note, state=self.state_title, visits=False,
+            {tau: np.eye(mdp.A)[picked.actions[:, states]]}, *names, words=self.words, title=f"Final policy at τ = {tau:g}",
+            finding=self.policy_title(tau), note=note, state=self.state_title, visits=False,
         )  # fmt: skip
 
     def promises(self) -> Any:
         """The best promise by level, and the promises of the final policies at the levels of the study."""
         best, rows, middle = Steps(*guarantee_curve(self.study.problem()).steps), [], 0.5 * (len(self.labels) - 1)
         drawn = lines(
-            [best.curve(self.optimum)], LEVEL_TITLE, self.words.axis("promised return"),
+            [best.curve(self.optimum)], LEVEL_TITLE.format(self.words.runs), self.words.axis(f"promised {self.words.total}"),
             scales={"x": {"domain": [0, 1]}}, colours={self.optimum: charts.GREY}, step=True,
         )  # fmt: skip
         for (k, key), tau in product(enumerate(self.labels), self.spec.levels):
@@ -361,7 +373,8 @@ class StudyView:
         points = dots.mark_point(filled=True, size=50, opacity=0.8)
         points = points.encode(x=drawn.x, y=drawn.y, color=colour, tooltip=shown)
         note = f"Grey: the {self.optimum}. Dots: final policies of the held-out seeds, beside their level."
-        return drawn.chart(self.reached(), note, points).resolve_scale(color="independent")
+        drawn_chart = drawn.chart("What the final policies promise", note, points, finding=self.reached())
+        return drawn_chart.resolve_scale(color="independent")
 
     def tuning(self) -> Any:
         """The criterion over each grid, rung by rung."""
@@ -378,7 +391,8 @@ class StudyView:
         drawn = lines(curves, "tuned parameter", y_title, selectors=selectors, scales=scales, points=True)
         ring = chart_of(["search", "x", "y"], best).transform_filter(view_filter(selectors))
         ring = ring.mark_point(size=160, color=charts.BLUE, strokeWidth=2).encode(x=drawn.x, y=drawn.y)
-        return drawn.chart(verdicts, "Means over the validation seeds. Ring: the winner.", ring)
+        note = "Means over the validation seeds. Ring: the winner."
+        return drawn.chart("The criterion of the tuning by parameter", note, ring, finding=verdicts)
 
 
 def words_of(problem: Problem) -> Words:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.display import runs
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
@@ -66,7 +65,7 @@ def record_view(record: Record) -> Any:
     return curves_chart(
         [Curve(label, np.arange(1.0, values.size + 1.0), values)],
         title="What the current policy promises",
-        y_title=words.axis(f"return reached in {runs(record.tau, 'episodes')}"),
+        y_title=words.axis(f"{words.total} reached in {words.share(record.tau, 'episodes')}"),
         references=[("best possible, at least" if record.optimum.error else "best possible", best)],
         note=words.bracket(record.optimum.error, record.score_error),
         colours=colours,
@@ -81,8 +80,9 @@ def experiment_view(
     colours: Mapping[str, str] | None = None,
     words: Words | None = None,
     title: str = "",
+    finding: str = "",
 ) -> Any:
-    """Learning curves with their bands; `measure` as in `Experiment.values`; a study gives `colours`, `words` and `title`."""
+    """Learning curves with their bands; `measure` as in `Experiment.values`; a study gives the other arguments."""
     words = Words.of(experiment.problem) if words is None else words
     measure = measure or ("gap" if experiment.known else "return")
     bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
@@ -91,7 +91,8 @@ def experiment_view(
             charts.mean_curve(one.label, experiment.values(one.label, measure), points, measure=measure)
             for one in experiment.learners
         ],
-        title=title or f"τ = {experiment.tau:g}: {order_of(experiment, measure, words)}",
+        title=title or f"Cumulative {experiment.measure_name(measure)} at τ = {experiment.tau:g}",
+        finding=finding or sentence(order_of(experiment, measure, words)),
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
         band=experiment.band,
         note=f"{charts.thinning_note(experiment.episodes, points)} {bracket}".strip(),
@@ -102,7 +103,10 @@ def experiment_view(
 def comparison_view(comparison: Comparison) -> Any:
     """Chart of the quantiles of several plans."""
     curves = [Steps.of(plan.law).curve(name) for name, plan in zip(comparison.names, comparison.plans, strict=True)]
-    drawn = charts.lines(curves, LEVEL_TITLE, Words.of(comparison.plans[0]).axis("quantile of the return"), step=True)
+    words = Words.of(comparison.plans[0])
+    drawn = charts.lines(
+        curves, LEVEL_TITLE.format(words.runs), words.axis(f"quantile of the {words.total}"), step=True
+    )
     return drawn.chart("What each plan promises at each level", "")
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_value, exact_text, is_one_line, one_line
-from bqrl.display import count_of, format_number, percent, runs
+from bqrl.display import count_of, format_number, percent, plural
+from bqrl.display import runs as share_of
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import quantile_objective
@@ -36,15 +37,20 @@ CLEAR = {True: " (a clear difference at 95 % confidence)", False: " (no clear di
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """The words of a problem: its title, the unit of its returns, and what one stage is called."""
+    """The words of a problem: its title, the unit of its returns, and what users call a stage, a run and so on."""
 
     title: str
     unit: str = ""
     stage: str = "stage"
+    run: str = "run"
+    total: str = "return"  # what a run brings
+    state: str = "state"
+    action: str = "action"
 
     def __post_init__(self) -> None:
-        for option, text in (("title", self.title), ("unit", self.unit), ("stage_name", self.stage)):
-            if not is_one_line(text):
+        for option, name in NAMES.items():
+            text = getattr(self, name)
+            if not is_one_line(text) or not (text.strip() or option in ("title", "unit")):
                 rule = "must be one line of text without control characters"
                 raise ArgumentError(f"{option} {rule}, got {one_line(text)}; remove them", name=option, value=text)
         if self.stage in COLUMNS:
@@ -54,10 +60,27 @@ class Words:
     count = staticmethod(count_of)  # "1 state", "3 states"
 
     @classmethod
-    def of(cls, model: Any) -> Words:
-        """The words of a model or of a plan: its unit, if it has one."""
-        unit = getattr(model, "units", None)
-        return cls(title="", unit=unit if isinstance(unit, str) else "")
+    def of(cls, model: Any, chosen: Mapping[str, str | None] | None = None, **default: str) -> Words:
+        """The words of a model or a plan; those `chosen` by option win, and the model's win over the `default` by field."""
+        unit, own = getattr(model, "units", None), getattr(getattr(model, "mdp", model), "words", None)
+        found = {"title": "", **default} | ({"unit": unit} if isinstance(unit, str) else {})
+        if isinstance(own, dict):
+            found |= {"total" if key == "return" else key: text for key, text in own.items()}
+        return cls(**found | {NAMES[name]: text for name, text in (chosen or {}).items() if text is not None})
+
+    @property
+    def runs(self) -> str:
+        """Several runs, such as "patients"."""
+        return plural(self.run) or self.run
+
+    def share(self, tau: float, usual: str = "runs") -> str:
+        """The share 1 - tau of runs, such as "9 of 10 patients"; `usual` replaces "runs" if runs have no name of their own."""
+        return share_of(tau, usual if self.run == "run" else self.runs)
+
+    def least(self, amount: str) -> str:
+        """What a run brings at least: "you get at least 12 EUR", or in the words of the user "at least 12 EUR net benefit"."""
+        named = amount if self.total == "return" else f"{amount} {self.total}"
+        return f"{'you get ' if self.run == 'run' else ''}at least {named}"
 
     def amount(self, text: str) -> str:
         """A number with its unit; a unit of more than two words is shown on axes only."""
@@ -86,6 +109,10 @@ class Words:
         return said.strip()
 
 
+NAMES = {  # fields of Words by option
+    "title": "title", "unit": "unit", "stage_name": "stage", "run_name": "run", "return_name": "total", "state_name": "state",
+    "action_name": "action",
+}  # fmt: skip
 PLAIN = Words(title="")  # for a problem without a title
 
 
@@ -158,14 +185,15 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
     beside = (value if upper is None else upper, level["nominal"], neutral["value"] if neutral else value)
     amounts = tell_apart(value, *beside, directions=(-1, 1, -1, -1))
     own, most, nominal, other = map(words.amount, amounts)
-    promise, verb = f"in {runs(tau)} you get at least {own}", "promise"
+    promise, verb = f"in {words.share(tau)} {words.least(own)}", "promise"
     if value == -math.inf:
-        promise = f"no return is guaranteed in {runs(tau)}"
+        promise = f"no {words.total} is guaranteed in {words.share(tau)}"
     elif beta > 0.0:
-        tail = f"over the worst {percent(tau)} of runs"
+        tail = f"over the worst {percent(tau)} of {words.runs}"
         window = tail if beta == tau else f"between the {percent(tau - beta)} and the {percent(tau)} quantile"
         least = "" if level["exact"] and attitude != "robust" else "at least "
-        promise, verb = f"{window} you get {least}{own} on average", "reach"
+        named = own if words.total == "return" else f"{own} {words.total}"
+        promise, verb = f"{window} {'you get ' if words.run == 'run' else ''}{least}{named} on average", "reach"
     draw = "with one random draw at the start, " if level.get("policy") == "mixture" else ""
     parts = [f"{WHERE[attitude]}{draw}{promise}"]
     if attitude == "robust":
@@ -228,7 +256,7 @@ def learning_sentences(document: Mapping[str, Any], order: str, words: Words) ->
     )
     (own, top, chance), seeds = map(words.amount, numbers[:3]), len(learners[0]["runs"])
     whose = f"final {'policy' if len(ends) == 1 else 'policies'} of {list_words([one['label'] for one in leaders])}"
-    said = f"In {runs(tau, 'episodes')} you get at least {own} from the {whose}"
+    said = f"In {words.share(tau, 'episodes')} {words.least(own)} from the {whose}"
     if seeds > 1:  # a mean of quantiles is the promise of no policy
         least = "at least " if 0.0 < best["score_error"] < math.inf else ""
         said = f"The {tau:g}-quantile of the {whose} is {least}{own} on average over {seeds} seeds"
@@ -361,7 +389,7 @@ def _(fact: facts.Promised, words: Words = PLAIN) -> str:
         remedy = f"; declare {fact.declare}, {helps[fact.declare]}" if fact.declare else ""
         return f"No promise is possible at level {exact_text(fact.tau)} with these {fact.episodes} episodes{remedy}."
     least = words.amount(format_number(fact.value, direction=-1))
-    what = f"in {runs(fact.tau, 'episodes')} you get at least {least}"
+    what = f"in {words.share(fact.tau, 'episodes')} {words.least(least)}"
     if fact.beta > 0.0:
         what = f"the {quantile_objective(fact.tau, fact.beta).label} of the return is at least {least}"
     named = {text.format("stage"): text.format(words.stage) for text in (BY_STAGE, POOLED)}
@@ -388,8 +416,8 @@ def _(fact: facts.UnknownStart, words: Words = PLAIN) -> str:
 
 @remark.register
 def _(fact: facts.UntriedState, words: Words = PLAIN) -> str:
-    place = f"state {fact.state!r}{_at_stage(fact.stage, words)}"
-    return f"no action was ever tried in {place}, which has probability {fact.probability:.2g}"
+    place = f"{words.state} {fact.state!r}{_at_stage(fact.stage, words)}"
+    return f"no {words.action} was ever tried in {place}, which has probability {fact.probability:.2g}"
 
 
 @remark.register
@@ -399,7 +427,10 @@ def _(fact: facts.NothingToLearn, words: Words = PLAIN) -> str:
 
 @remark.register
 def _(fact: facts.UncertainRow, words: Words = PLAIN) -> str:
-    place, n = f"action {fact.action!r} in state {fact.state!r}{_at_stage(fact.stage, words)}", fact.observations
+    place, n = (
+        f"{words.action} {fact.action!r} in {words.state} {fact.state!r}{_at_stage(fact.stage, words)}",
+        fact.observations,
+    )
     if not n:
         return f"{place} was never tried"
     own = fact.visits == n

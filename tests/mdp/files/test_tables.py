@@ -53,8 +53,7 @@ def test_outcomes_are_extra_columns(tmp_path):
     extra = TABLE | {"outcome:cost": [1, "two"]}
     with pytest.raises(ModelError, match="row 1, column 'outcome:cost': expected a number, got 'two'"):
         read_table(extra, MODEL)
-    with pytest.warns(ModelWarning, match="columns ignored: 'outcome:cost'"):  # models have no outcomes yet
-        bqrl.MDP(TABLE | {"outcome:cost": [1, 2]}, horizon=2)
+    assert bqrl.MDP(TABLE | {"outcome:cost": [1, 2]}, horizon=2).outcome_names == ("cost",)
 
 
 def test_the_decimal_sign_may_show_in_a_later_block(tmp_path, monkeypatch):

@@ -101,9 +101,9 @@ def test_the_page_has_every_chart_and_follows_the_selectors(folder):
     assert "offer" in text
     for name, spec in result.charts.items():
         selectors = spec.get("usermeta", {}).get("selectors", [])
-        titles = [spec["usermeta"]["titles"]] if selectors else []
+        titles = [spec["usermeta"]["findings"]] if selectors else []
         sizes = {one["name"]: len(one["bind"]["options"]) for one in spec.get("params", []) if "bind" in one}
-        for selector in selectors:  # one title for each choice
+        for selector in selectors:  # one finding for each choice
             assert all(len(part) == sizes[selector] for part in titles), name
             titles = [part for parts in titles for part in parts]
         assert all(isinstance(title, str) for title in titles)

@@ -21,9 +21,11 @@ import numpy as np
 from bqrl.checks import warn_caller
 from bqrl.errors import ArgumentError
 from bqrl.mdp import model
-from bqrl.mdp.columns import EVENT, LAW, STAGE
+from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.columns import EVENT, LAW, MODEL, STAGE
 from bqrl.mdp.files.sources import BLANK
 from bqrl.mdp.noise import SharedNoise
+from bqrl.mdp.outcomes import Outcomes
 from bqrl.mdp.table import check_gaps
 
 PLAIN = {"state": "idstatefrom", "action": "idaction", "next_state": "idstateto"}
@@ -42,13 +44,19 @@ def write_csv(mdp: model.MDP, *, plain: bool = False) -> bytes:
         warn_caller(notice)
         noise = None
     row = np.repeat(np.arange(K * S * A), np.diff(mdp.row_start))
+    further = None if plain else mdp.further
     outcome, event, probability = np.arange(row.size), np.full(row.size, -1), mdp.probability
-    if noise is not None:  # one line per event in rows with a law, else one per outcome
-        free = np.flatnonzero(noise.row_law.reshape(-1)[row] < 0)
-        outcome, event = np.r_[free, noise.pair_outcome], np.r_[np.full(free.size, -1), noise.pair_event]
+    case = outcome  # the case of the outcome that each line describes
+    if further is not None:
+        outcome, case = further.cases_of(outcome)
+        probability, event = further.joint(probability), np.full(case.size, -1)
+    if noise is not None:  # one line per event in rows with a law, else one per case of an outcome
+        free = np.flatnonzero(noise.row_law.reshape(-1)[row[outcome]] < 0)
+        case = np.r_[case[free], _event_cases(noise, further)]
+        probability = np.r_[probability[free], np.concatenate(noise.probabilities)[noise.pair_event]]
+        outcome, event = np.r_[outcome[free], noise.pair_outcome], np.r_[event[free], noise.pair_event]
         order = np.lexsort((event, row[outcome]))
-        outcome, event = outcome[order], event[order]
-        probability = np.where(event < 0, probability[outcome], np.concatenate(noise.probabilities)[event])
+        outcome, event, case, probability = (column[order] for column in (outcome, event, case, probability))
     row = row[outcome]
     s, a, s_next = row // A % S, row % A, mdp.successor[outcome]
     used = (min(s.min(), s_next.min()), max(s.max(), s_next.max())), (a.min(), a.max())
@@ -67,18 +75,41 @@ def write_csv(mdp: model.MDP, *, plain: bool = False) -> bytes:
         columns[EVENT] = [names[i] for i in event.tolist()]
     columns["next_state"] = [state[i] for i in s_next.tolist()]
     columns["probability"] = map(repr, probability.tolist())
-    columns["reward"] = map(repr, mdp.reward[0, outcome].tolist())
+    columns["reward"] = map(repr, (mdp.reward if plain else mdp.own_reward)[0, outcome].tolist())
+    for name, values in ({} if further is None else further.values).items():
+        columns[f"{MODEL.extra}{name}"] = map(repr, values[0, case].tolist())
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([PLAIN.get(role, role) if plain else role for role in columns])
     writer.writerows(zip(*columns.values(), strict=True))
     return text.getvalue().encode()
 
 
+def _event_cases(noise: SharedNoise, further: Outcomes | None) -> IntArray:
+    """Return the case of every pair (row, event): the cases of an outcome are those of its events, in their order, or one."""
+    outcome = noise.pair_outcome
+    if further is None or not outcome.size:
+        return outcome
+    order = np.argsort(outcome, kind="stable")
+    first = np.flatnonzero(np.r_[True, np.diff(outcome[order]) != 0])
+    sizes = np.diff(np.r_[first, outcome.size])
+    rank = np.empty(outcome.size, np.int64)
+    rank[order] = np.arange(outcome.size) - np.repeat(first, sizes)
+    cases, events = np.diff(further.start)[outcome], np.bincount(outcome)[outcome]
+    if np.any((cases > 1) & (cases != events)):
+        message = "expected a model that a .csv file can hold, got one whose outcomes do not follow from its events"
+        raise ArgumentError(f"{message}; save to .npz instead", name="path")
+    return further.start[outcome] + np.where(cases > 1, rank, 0)
+
+
 def _check_storable(mdp: model.MDP, noise: SharedNoise | None, used: Used, plain: bool) -> None:
     """Raise ArgumentError if the columns cannot hold the model."""
     names = (mdp.state_names or ()) + (mdp.action_names or ())
     for refused, what in (
-        (len(mdp.reward) > 1, "rewards that differ by stage on a stationary kernel"),
+        (len(mdp.reward if plain else mdp.own_reward) > 1, "rewards that differ by stage on a stationary kernel"),
+        (
+            not plain and mdp.further is not None and mdp.further.stages > 1,
+            "outcomes that differ by stage on a stationary kernel",
+        ),
         (noise is None and bool(np.any(mdp.probability == 0)), "possible successors of probability zero"),
         (not np.array_equal(mdp.known.reshape(-1), np.diff(mdp.row_start) == 1), "rows known to learners"),
         (any(name != name.strip() for name in names), "names that begin or end with a blank"),
@@ -120,6 +151,15 @@ def _header_facts(mdp: model.MDP, noise: SharedNoise | None, used: Used) -> list
         elif names is not None and not (full and names == tuple(map(str, range(1, count + 1)))):
             simple = len(names) > 1 and all(map(_is_simple, names))
             facts.append((key, ", ".join(names) if simple else json.dumps(names, ensure_ascii=False)))
+    if mdp.terminal is not None:
+        values = {mdp.state_label(s): mdp.terminal[s].item() for s in np.flatnonzero(mdp.terminal).tolist()}
+        facts.append(("terminal", json.dumps(values, ensure_ascii=False)))
+        if all(map(_is_simple, values)):
+            facts[-1] = ("terminal", ", ".join(f"{name}={value!r}" for name, value in values.items()))
+    if mdp.words:
+        listed = ", ".join(f"{key}={text}" for key, text in mdp.words.items())
+        simple = all(map(_is_simple, mdp.words.values()))
+        facts.append(("words", listed if simple else json.dumps(mdp.words, ensure_ascii=False)))
     if noise is not None and not noise.events_observed:
         facts.append(("events_observed", "no"))
     if noise is not None and any(noise.cut):

@@ -2,6 +2,8 @@
 
     # horizon: 20
     # start: Well=0.8, Sick=0.2
+    # terminal: Well=500, Sick=100
+    # words: run=patient, return=net benefit, stage=year
 
 Spreadsheets may add empty cells and quotes to these lines. Other lines that begin with # are comments.
 """
@@ -81,6 +83,21 @@ def _names(value: str) -> Any:
     return int(value) if value.isdecimal() else [name.strip() for name in value.split(",")]
 
 
+def _pairs(parse: Callable[[str], Any], value: str) -> dict[str, Any]:
+    """Return a mapping written as NAME=VALUE, NAME=VALUE or as JSON; raise ValueError if it is neither."""
+    found = json.loads(value) if value.startswith("{") else parse(value)
+    if not isinstance(found, dict):
+        raise ValueError
+    return found
+
+
+def _parse_words(value: str) -> dict[str, str]:
+    parts = [part.partition("=") for part in value.split(",")]
+    if not all(sign for _, sign, _ in parts):
+        raise ValueError
+    return {key.strip(): text.strip() for key, _, text in parts}
+
+
 FACTS: dict[str, tuple[str, Callable[[str], Any]]] = {  # key -> (what its value must be, reader)
     "horizon": ("a whole number", int),
     "discount": (
@@ -91,6 +108,8 @@ FACTS: dict[str, tuple[str, Callable[[str], Any]]] = {  # key -> (what its value
     "states": ("names separated by commas", _names),
     "actions": ("names separated by commas", _names),
     "units": ("a word", str),
+    "terminal": ("values of states such as Good=500, Poor=-100", lambda value: _pairs(parse_start, value)),
+    "words": ("pairs such as run=patient, stage=year", lambda value: _pairs(_parse_words, value)),
     "events_observed": ("yes or no", lambda value: {"yes": True, "no": False}[value.lower()]),
     "cut": ("numbers separated by commas", lambda value: tuple(float(part) for part in value.split(","))),
 }

@@ -12,7 +12,10 @@ A transition is [state, action, next state, probability, reward], with the stage
 name and a number counts from 0; `states` may also be the number of states. A list of rewards gives one per stage. A
 probability of 0 marks an outcome as possible. `known` lists rows [state, action] that learners may know, in addition to
 rows with one outcome. `start` is a state, a law {state: probability} or a list of probabilities. `units` names the unit of
-the rewards, and `comment` is ignored.
+the rewards, `words` holds what users call things ({"run": "patient"}), and `comment` is ignored.
+
+`terminal` holds the values of the states in which episodes end, {state: value}. Further outcomes stand at the end of every
+transition, as ["low", "wait", "high", 0.5, 0.0, {"cost": 3.0}]; like rewards they may be lists with one number per stage.
 
 The key `noise` holds the laws of events that rows share, and where each event leads:
 
@@ -47,7 +50,9 @@ from bqrl.mdp.table import MAX_ID, Table, from_columns, row_place
 from bqrl.mdp.validation import check_horizon, sum_hint
 
 HINTS = {"gamma": "; did you mean 'discount'?"} | dict.fromkeys(("P", "R", "rewards"), "; pass arrays to bqrl.MDP")
-KEYS = ("horizon", "discount", "start", "states", "actions", "known", "units", "transitions", "noise", "comment")
+KEYS = (
+    "horizon", "discount", "start", "states", "actions", "known", "units", "words", "terminal", "transitions", "noise", "comment",
+)  # fmt: skip
 
 
 def read_json(
@@ -60,6 +65,7 @@ def read_json(
         raise _expected_error(
             "transitions", "a list of [state, action, next state, probability, reward]", rows, "transitions"
         )
+    rows, further = _split_further(rows)
     width = len(rows[0]) if isinstance(rows[0], list) else 0
     items = _Items(data, staged=width == 6)
     columns = [items.transition(i, row, width) for i, row in enumerate(rows)]
@@ -67,12 +73,14 @@ def read_json(
     p = np.array([line[4] for line in columns], np.float64)
 
     stored = check_horizon(data["horizon"]) if "horizon" in data else None
-    lengths = {len(line[5]) for line in columns} - {1}
+    given = [line[5] for line in columns] + [x for values in further.values() for x in values]
+    lengths = {len(x) for x in given} - {1}
     if len(lengths) > 1 or (lengths and (items.staged or stored not in (None, *lengths))):
         message = "transitions: expected lists with one reward per stage, in transitions without stages"
         raise FileFormatError(f"{message}, got lists of {one_line(sorted(lengths))} rewards", column="transitions")
     spread = lengths.pop() if lengths else 1
     paid = np.array([line[5] if len(line[5]) == spread else line[5] * spread for line in columns], np.float64)
+    extra = {name: _by_stage(values) for name, values in further.items()}
     H = spread if spread > 1 else stored
     if horizon is not None and H is not None and horizon != H and (items.staged or spread > 1):
         raise bad_value("horizon", horizon, f"be {H} for a model whose stages differ")
@@ -81,12 +89,15 @@ def read_json(
     reward = which.reshape(-1).astype(np.float64)
     table, H = from_columns(
         stage, s, a, s_next, p, reward, H, staged=items.staged, S=items.count["state"], A=items.count["action"],
-        keep_zeros=True,
+        keep_zeros=True, further=extra,
     )  # fmt: skip
     items.K = table.K
     row = (stage * table.S + s) * table.A + a
     _check_sums(row, p, items)
     _set_rewards(table, kinds)
+    noise = _read_noise(data["noise"], table, row, items) if "noise" in data else None
+    if noise is not None and noise.known and table.further is not None and table.further.split:
+        table.probability = noise.image(noise.probabilities, table.probability)  # sums of cases may differ by rounding
     return {
         "table": table,
         "H": H,
@@ -96,8 +107,55 @@ def read_json(
         "state_names": items.names["state"],
         "action_names": items.names["action"],
         "units": data.get("units"),
-        "noise": _read_noise(data["noise"], table, row, items) if "noise" in data else None,
+        "words": data.get("words"),
+        "terminal": _terminal(data.get("terminal"), items),
+        "noise": noise,
     }
+
+
+def _split_further(rows: list[Any]) -> tuple[list[Any], dict[str, list[list[float]]]]:
+    """Return the transitions without further outcomes, and the values of every outcome, one list per transition."""
+    ends = [row[-1] if isinstance(row, list) and row and isinstance(row[-1], dict) else {} for row in rows]
+    names = list(ends[0])
+    if not any(ends):
+        return rows, {}
+    for i, found in enumerate(ends):
+        if set(found) != set(names):
+            rule = (
+                f"the outcomes {', '.join(names)} as in transitions[0]"
+                if names
+                else "no outcomes, as in transitions[0]"
+            )
+            raise _expected_error(f"transitions[{i}]", rule, found, "transitions")
+
+    def values(i: int, name: str) -> list[float]:
+        given = ends[i][name]
+        return [
+            json_number(x, f"transitions[{i}], {name}")
+            for x in (given if isinstance(given, list) and given else [given])
+        ]
+
+    further = {name: [values(i, name) for i in range(len(rows))] for name in names}
+    return [row[:-1] for row in rows], further
+
+
+def _by_stage(values: list[list[float]]) -> FloatArray:
+    """Return the values of an outcome, shape (1 or H, transitions), from lists with one number or one per stage."""
+    longest = max(map(len, values))
+    return np.array([x if len(x) == longest else x * longest for x in values], np.float64).T
+
+
+def _terminal(given: Any, items: _Items) -> FloatArray | None:
+    """Return the terminal values by state."""
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise _expected_error("terminal", "an object {state: value}", given, "terminal")
+    found, numbered = np.zeros(items.count["state"]), items.names["state"] is None
+    for state, value in given.items():
+        label = int(state) if numbered and state.isdecimal() else state
+        found[items.label(label, "state", "terminal, state")] = json_number(value, f"terminal, {state}")
+    return found
 
 
 def _check_sums(row: IntArray, p: FloatArray, items: _Items) -> None:
@@ -135,9 +193,17 @@ def write_json(mdp: model.MDP) -> bytes:
     action: list[Any] = list(mdp.action_names or range(A))
     place = [([] if K == 1 else [q // (S * A)]) + [state[q // A % S], action[q % A]] for q in range(K * S * A)]
     extra = np.flatnonzero(mdp.known.reshape(-1) & (sizes != 1))
-    paid = mdp.reward.T.tolist() if len(mdp.reward) > 1 else mdp.reward[0].tolist()
-    row = np.repeat(np.arange(K * S * A), sizes).tolist()
-    outcomes = zip(row, mdp.successor.tolist(), mdp.probability.tolist(), paid, strict=True)
+    own, further = mdp.own_reward, mdp.further
+    i, p = np.arange(mdp.successor.size), mdp.probability  # the transition and the probability of every line
+    if further is not None and further.split:
+        i, p = np.repeat(i, np.diff(further.start)), further.joint(p)
+    paid = own[:, i].T.tolist() if len(own) > 1 else own[0, i].tolist()
+    row = np.repeat(np.arange(K * S * A), sizes)[i].tolist()
+    ends: Any = [[]] * i.size
+    if further is not None:
+        listed = {name: x.T.tolist() if len(x) > 1 else x[0].tolist() for name, x in further.values.items()}
+        ends = ([dict(zip(listed, case, strict=True))] for case in zip(*listed.values(), strict=True))
+    outcomes = zip(row, mdp.successor[i].tolist(), p.tolist(), paid, ends, strict=True)
     head = {
         "horizon": mdp.H,
         "discount": mdp.discount,
@@ -147,21 +213,32 @@ def write_json(mdp: model.MDP) -> bytes:
         "known": [place[q] for q in extra],
     }
     head |= {"units": mdp.units} if mdp.units else {}
+    head |= {"words": mdp.words} if mdp.words else {}
+    if mdp.terminal is not None:
+        head["terminal"] = {str(state[s]): mdp.terminal[s].item() for s in np.flatnonzero(mdp.terminal).tolist()}
     lines = [f"  {_dumps(key)}: {_dumps(value)}," for key, value in head.items()]
     if mdp.noise is not None:
-        lines += ['  "noise": {', *_noise_lines(mdp.noise, place), "  },"]
-    lines += _block("transitions", [[*place[q], state[t], p, r] for q, t, p, r in outcomes], "  ", "")
+        lines += ['  "noise": {', *_noise_lines(mdp, mdp.noise, place), "  },"]
+    lines += _block("transitions", [[*place[q], state[t], p, r, *end] for q, t, p, r, end in outcomes], "  ", "")
     return "\n".join(["{", *lines, "}", ""]).encode()
 
 
-def _noise_lines(noise: SharedNoise, place: list[list[Any]]) -> list[str]:
+def _noise_lines(mdp: model.MDP, noise: SharedNoise, place: list[list[Any]]) -> list[str]:
     """Return the lines of the key `noise`, one per law and one per row with a law."""
+    line = (
+        np.arange(mdp.successor.size) if mdp.further is None else mdp.further.start[:-1]
+    )  # first line of a transition
+
+    def places(q: int) -> list[int]:
+        first = int(noise.row_start[q])
+        return [int(x) for x in line[first + noise.outcome_of(q)] - line[first]]
+
     laws = [
         {"events": list(events), "probabilities": p.tolist() if noise.known else None, "cut": cut}
         for events, p, cut in zip(noise.event_names, noise.probabilities, noise.cut, strict=True)
     ]
     driven = [(q, law) for q, law in enumerate(noise.row_law.reshape(-1).tolist()) if law >= 0]
-    rows = [[*place[q], law, noise.outcome_of(q).tolist()] for q, law in driven]
+    rows = [[*place[q], law, places(q)] for q, law in driven]
     observed = f'    "events_observed": {_dumps(noise.events_observed)},'
     return [*_block("laws", laws, "    ", ","), observed, *_block("rows", rows, "    ", "")]
 

@@ -22,16 +22,17 @@ from bqrl.mdp import model
 from bqrl.mdp.arrays import IntArray, floats_of, number_of, require, whole_numbers_of
 from bqrl.mdp.files.regular import MAX_BYTES, check_size
 from bqrl.mdp.noise import SharedNoise
+from bqrl.mdp.outcomes import Outcomes
 from bqrl.mdp.table import Table
 from bqrl.mdp.validation import check_horizon
 
 STORED = ("H", "discount", "mu", "row_start", "successor", "probability", "known")
-OPTIONAL = ("reward", "row_reward", "state_names", "action_names", "units")
+OPTIONAL = ("reward", "row_reward", "state_names", "action_names", "units", "terminal", "words")
 DENSE = (
     "transitions", "rewards", "start", "horizon", "discount", "available", "support", "known", "state_names",
-    "action_names", "units",
+    "action_names", "units", "terminal",
 )  # fmt: skip
-PREFIX = "noise_"
+PREFIX, FURTHER = "noise_", "outcome_"
 
 Arrays = dict[str, Any]
 
@@ -44,10 +45,16 @@ def write_npz(mdp: model.MDP) -> bytes:
 def model_arrays(mdp: model.MDP) -> Arrays:
     """Return the model as named arrays."""
     arrays: Arrays = {name: np.asarray(getattr(mdp, name)) for name in STORED}
-    if mdp.row_reward is not None:
-        arrays["row_reward"] = mdp.row_reward
-    else:
-        arrays["reward"] = mdp.reward
+    by_row = mdp.rewards_by_row
+    arrays |= {"reward": mdp.own_reward} if by_row is None else {"row_reward": by_row}
+    if mdp.terminal is not None:
+        arrays["terminal"] = mdp.terminal
+    if mdp.words:
+        arrays["words"] = np.array([*mdp.words.items()], dtype=np.str_)
+    if mdp.further is not None:
+        arrays |= {"outcome_start": mdp.further.start, "outcome_mass": mdp.further.mass}
+        arrays["outcome_names"] = np.array(mdp.outcome_names, dtype=np.str_)
+        arrays |= {f"outcome_{k}": values for k, values in enumerate(mdp.further.values.values())}
     for name in ("state_names", "action_names", "units"):
         if getattr(mdp, name) is not None:
             arrays[name] = np.array(getattr(mdp, name), dtype=np.str_)
@@ -112,7 +119,7 @@ def read_stored(arrays: Arrays) -> dict[str, Any]:
     """Return the arguments of MDP.from_table for the arrays that `write_npz` writes."""
     rule = f"the arrays {', '.join(STORED)}, or transitions and rewards"
     for name in arrays:
-        if name not in STORED + OPTIONAL and not name.startswith(PREFIX):
+        if name not in STORED + OPTIONAL and not name.startswith((PREFIX, FURTHER)):
             raise FileFormatError(f"expected {rule}, got the array {one_line(name)}", column=name)
     for name in STORED:
         if name not in arrays:
@@ -139,6 +146,7 @@ def read_stored(arrays: Arrays) -> dict[str, Any]:
         probability=floats_of(arrays, "probability", (successor.size,)),
         reward=rewards if paid == "reward" else None,
         row_reward=rewards if paid == "row_reward" else None,
+        further=_further(arrays) if "outcome_names" in arrays else None,
     )
     return {
         "table": table,
@@ -149,6 +157,8 @@ def read_stored(arrays: Arrays) -> dict[str, Any]:
         "state_names": _text(arrays, "state_names"),
         "action_names": _text(arrays, "action_names"),
         "units": _text(arrays, "units", 0),
+        "terminal": floats_of(arrays, "terminal", (S,)) if "terminal" in arrays else None,
+        "words": _words(arrays),
         "noise": read_noise(arrays, row_start) if any(name.startswith(PREFIX) for name in arrays) else None,
     }
 
@@ -165,6 +175,24 @@ def _rows(arrays: Arrays, rows: int, S: int) -> tuple[Any, Any]:
     valid = not falls and bool(np.all((successor >= 0) & (successor < S)))
     require(valid, "successor", f"hold states from 0 to {S - 1}, increasing within a row", successor)
     return row_start, successor.astype(np.int32)
+
+
+def _words(arrays: Arrays) -> dict[str, str]:
+    """Return the words of a model; a file without any has none."""
+    pairs = _text(arrays, "words", 2) if "words" in arrays else []
+    require(all(len(pair) == 2 for pair in pairs), "words", "hold pairs of a key and a word", pairs)
+    return dict(pairs)
+
+
+def _further(arrays: Arrays) -> Outcomes:
+    """Return the further outcomes; the model checks them."""
+    names, start = _text(arrays, "outcome_names"), whole_numbers_of(arrays, "outcome_start", (None,))
+    mass = floats_of(arrays, "outcome_mass", (None,))
+    require(len(set(names)) == len(names), "outcome_names", "be distinct", names)
+    for k, name in enumerate(names):
+        require(f"outcome_{k}" in arrays, f"outcome_{k}", f"hold the outcome {name!r}", "none")
+    values = {name: floats_of(arrays, f"outcome_{k}", (None, mass.size)) for k, name in enumerate(names)}
+    return Outcomes(start=start, mass=mass, values=values)
 
 
 def read_dense(arrays: Arrays) -> dict[str, Any]:

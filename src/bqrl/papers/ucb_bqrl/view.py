@@ -88,6 +88,10 @@ class View(StudyView):
         does = "has no threshold rule" if rule is None else f"continues up to offer {rule}"
         return f"τ = {tau:g}: the final policy {does} at the first stage"
 
+    def headline(self) -> list[str]:
+        """Return the number of printed numbers that agree, and the headline of every study."""
+        return [*(text for text in self.sentences() if text.startswith("Of ")), *super().headline()]
+
     def sentences(self) -> list[str]:
         """Return the sentences of the study, preceded by the number of printed numbers that agree."""
         kinds, found = [row["verdict"] for row in self.comparison], super().sentences()
@@ -240,5 +244,6 @@ def jumps_chart(tau: float = 0.5, rho: float = 0.0625, H: int = 2) -> Any:
     drawn = lines(curves, "level q", "q-quantile of the return", scales=scale, colours=colours, step=True, dashed=True)
     rule = chart_of(["x"], [[tau]]).mark_rule(strokeDash=[4, 3]).encode(x=drawn.x)
     best = f"the quantile of the best action is H \N{MINUS SIGN} 1 = {H - 1}, that of every other action 0"
-    title = f"Within {rho_sign} = {rho:g} of τ {best}"
-    return drawn.chart(title, f"Dashed line: τ = {tau:g}.", rule)
+    finding = f"Within {rho_sign} = {rho:g} of τ {best}."
+    title = "Where the quantiles of the actions jump"
+    return drawn.chart(title, f"Dashed line: τ = {tau:g}.", rule, finding=finding)

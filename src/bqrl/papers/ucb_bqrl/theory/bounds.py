@@ -107,7 +107,7 @@ def _headline(found: base.Found) -> str:
     return f"Regret stays under every bound{below}; ours is informative {when}"
 
 
-def _charts(found: base.Found, title: str) -> dict[str, Any]:
+def _charts(found: base.Found, finding: str) -> dict[str, Any]:
     """Return a chart of the measured regret and its bounds, up to where the bounds become informative."""
     measured, proven = (base.by_case(found["cases"], found["tables"][name]) for name in ("bounds", "bounds_lines"))
     labels = {key.replace(" ", "_"): name for key, name in STATEMENTS.items()} | {"trivial": "trivial: T H"}
@@ -119,7 +119,7 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
         curves.append(base.curve("measured", positive, "episodes", "regret", "regret", "regret_most", view=(i,)))
     note = "Band: from the mean to the largest regret of the runs. A bound is informative where it is below the trivial one."
     axes = "episodes T", "regret"
-    return {"bounds": base.chart(title, note, curves, *axes, log="xy", cases=measured, colours=colours)}
+    return {"bounds": base.chart(finding, note, curves, *axes, log="xy", cases=measured, colours=colours)}
 
 
 CAPTIONS = {

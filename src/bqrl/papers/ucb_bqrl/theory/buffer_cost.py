@@ -65,7 +65,7 @@ def _headline(found: base.Found) -> str:
     )
 
 
-def _charts(found: base.Found, title: str) -> dict[str, Any]:
+def _charts(found: base.Found, finding: str) -> dict[str, Any]:
     """Return a chart of both buffering gaps by buffer."""
     cases, curves = base.by_case(found["cases"], found["tables"]["buffer"]), []
     for i, (_, rows) in enumerate(cases):
@@ -75,7 +75,7 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
             curves.append(base.curve("any policy", rows, "beta", "two_sided", view=(i,)))
     note = f"The best policy loses nothing up to the margin {RHO}*, any policy up to the plateau {RHO}τ. Band: proven ends."
     axes = "buffer β", "return lost to the buffer"
-    return {"buffer": base.chart(title, note, curves, *axes, log="x", cases=cases)}
+    return {"buffer": base.chart(finding, note, curves, *axes, log="x", cases=cases)}
 
 
 CAPTIONS = {

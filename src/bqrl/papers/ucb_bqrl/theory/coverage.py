@@ -115,7 +115,7 @@ def _headline(found: base.Found) -> str:
     )
 
 
-def _charts(found: base.Found, title: str) -> dict[str, Any]:
+def _charts(found: base.Found, finding: str) -> dict[str, Any]:
     """Return a chart of the share of runs whose sets hold, by the factor on the radii, with confidence intervals."""
     cases, runs = found["tables"]["coverage"], found["tables"]["coverage_runs"]
     curves, top = [], max(1.15, 1.05 * max(row["largest_ratio"] for row in runs))
@@ -132,7 +132,7 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
         f"{cases[0]['runs']} runs of {found['episodes']} episodes per problem. Factor 1: the theoretical radii."
         f" Band: {percent(found['confidence'])} confidence interval at each factor."
     )
-    return {"coverage": base.chart(title, note, curves, *axes, scales=scales, colours=colours, step=True)}
+    return {"coverage": base.chart(finding, note, curves, *axes, scales=scales, colours=colours, step=True)}
 
 
 CAPTIONS = {

@@ -74,7 +74,7 @@ class TheoryExperiment:
     settings: type[Settings]  # its table in a settings file
     run: Callable[[Any, Context], dict[str, Any]]  # from the settings to tables and facts
     headline: Callable[[Found], str]  # the main result, in one sentence without its full stop
-    charts: Callable[[Found, str], dict[str, Any]]  # charts by name; the headline is their title
+    charts: Callable[[Found, str], dict[str, Any]]  # charts by name; the headline is their finding
     captions: Mapping[str, str]  # captions of its tables, in which {fact} is replaced by the fact
     notes: Sequence[str]  # further remarks for the reader
 
@@ -97,12 +97,14 @@ def curve(label: str, rows: Sequence[Found], *columns: str, view: tuple[int, ...
 
 
 def chart(
-    title: str, note: str, curves: Sequence[Curve], *axes: str, log: str = "", cases: Sequence[tuple[str, Any]] = (), **look: Any
+    finding: str, note: str, curves: Sequence[Curve], *axes: str, log: str = "", cases: Sequence[tuple[str, Any]] = (),
+    **look: Any,
 ) -> Any:  # fmt: skip
-    """Return a chart of lines; axes in `log` are logarithmic. With `cases`, one case is shown at a time (view of a curve)."""
+    """Return a chart of lines, titled by its axes; axes in `log` are logarithmic. With `cases`, one is shown at a time."""
     look = {"scales": {axis: {"type": "log"} for axis in log}, **look}
     selectors = [Selector("which", "problem", [name for name, _ in cases])] if cases else []
-    return lines(curves, *axes, selectors=selectors, **look).chart([title] * len(cases) if cases else title, note)
+    title = f"{axes[1][0].upper()}{axes[1][1:]} by {axes[0]}"
+    return lines(curves, *axes, selectors=selectors, **look).chart(title, note, finding=finding)
 
 
 def rough(x: float | None) -> str:

@@ -65,7 +65,7 @@ def _headline(found: base.Found) -> str:
     )
 
 
-def _charts(found: base.Found, title: str) -> dict[str, Any]:
+def _charts(found: base.Found, finding: str) -> dict[str, Any]:
     """Return a chart of the numbers of histories, possible returns and lattice points by horizon."""
     families = {name: [*rows] for name, rows in groupby(found["tables"]["knapsack"], itemgetter("weights"))}
     curves = [base.curve("histories", next(iter(families.values())), "horizon", "histories")]
@@ -74,7 +74,7 @@ def _charts(found: base.Found, title: str) -> dict[str, Any]:
         curves.append(base.curve(name, listed, "horizon", "support", "support", "lattice"))
     colours = dict(zip(("histories", *families), (GREY, *PALETTE), strict=False))
     note = "Lines: returns that can occur with knapsack-like rewards; bands: up to the points of their lattice."
-    return {"knapsack": base.chart(title, note, curves, "horizon", "number of points", log="y", colours=colours)}
+    return {"knapsack": base.chart(finding, note, curves, "horizon", "number of points", log="y", colours=colours)}
 
 
 CAPTIONS = {"knapsack": "Numbers of histories, possible returns (support) and lattice points by horizon."}
