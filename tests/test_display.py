@@ -9,18 +9,17 @@ import pytest
 
 import bqrl
 from bqrl.display import Charted, Displayed, Tabular, views
-from bqrl.planners.plan import Comparison
 
 SOURCE = Path(bqrl.__file__).parent
-CHARTED = [bqrl.Law, bqrl.GuaranteeCurve, bqrl.Plan, bqrl.Record, bqrl.Experiment, bqrl.Estimate]
-TABULAR = [*CHARTED, Comparison, bqrl.MDP]
+CHARTED = [bqrl.Law, bqrl.GuaranteeCurve, bqrl.Plan, bqrl.Record, bqrl.Experiment, bqrl.Estimate, bqrl.Strategies]
+TABULAR = [*CHARTED, bqrl.MDP]
 
 
 def test_classes_offer_what_they_can_show():
     assert all(issubclass(each, Charted) for each in CHARTED)
     assert all(issubclass(each, Tabular) for each in TABULAR)
     assert issubclass(bqrl.Policy, Displayed)
-    assert not any(hasattr(each, "chart") for each in (bqrl.MDP, Comparison, bqrl.Policy))
+    assert not any(hasattr(each, "chart") for each in (bqrl.MDP, bqrl.Policy))
 
 
 @pytest.mark.parametrize("each", [*TABULAR, bqrl.Policy])

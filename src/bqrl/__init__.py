@@ -1,7 +1,8 @@
 """Planning and learning for quantiles of the total return.
 
     models      MDP, load, from_step, from_gymnasium, envs.make
-    plans       solve, guarantee_curve, evaluate, simulate, rule_table, expected_outcomes, outcome_law
+    plans       solve, guarantee_curve, evaluate, simulate, rule_table
+    decisions   strategies, sensitivity, expected_outcomes, outcome_law, report
     learning    learn, compare, Learner
     logs        fit
     files       load, save
@@ -52,6 +53,7 @@ _NAMES = {  # public names by module
     "planners.outcomes": "expected_outcomes outcome_law",
     "planners.plan": "Plan",
     "planners.solve": "solve",
+    "planners.strategies": "Strategies sensitivity strategies",
     "planners.target": "GuaranteeCurve guarantee_curve",
     "results.report": "report",
     "study.compare": "compare",

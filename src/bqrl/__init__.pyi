@@ -35,6 +35,7 @@ from bqrl.planners.evaluate import evaluate as evaluate, simulate as simulate
 from bqrl.planners.outcomes import expected_outcomes as expected_outcomes, outcome_law as outcome_law
 from bqrl.planners.plan import Plan as Plan
 from bqrl.planners.solve import solve as solve
+from bqrl.planners.strategies import Strategies as Strategies, sensitivity as sensitivity, strategies as strategies
 from bqrl.planners.target import GuaranteeCurve as GuaranteeCurve, guarantee_curve as guarantee_curve
 from bqrl.policies.earned import EarnedPolicy as EarnedPolicy
 from bqrl.policies.labels import LabelPolicy as LabelPolicy

@@ -1,6 +1,7 @@
 """Plans as records: what they print, and that nothing handed out can be changed."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from bqrl import Law, Plan, solve
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.laws.objectives import check_levels, quantile_objective
 from bqrl.mdp.model import check_mdp
-from bqrl.planners.plan import Comparison, fragility, level_error
+from bqrl.planners.plan import fragility, level_error, plan_names
 
 MODEL = bqrl.envs.make("AssetSelling")
 DISCOUNTED = MODEL.replace(discount=0.9, horizon=30)
@@ -141,27 +142,28 @@ def test_the_margins_of_a_policy_are_distances_to_both_ends_of_its_atom(planner)
     assert solve(thirds, 0.8, planner=planner).policy_margin == pytest.approx((0.8 - 0.75, 1.0 - 0.8))
 
 
-def test_two_plans_side_by_side():
-    both = solve(MODEL, 0.1).compare(solve(MODEL, 0.1, planner="expected"))
-    rows = {row["statistic"]: row["values"] for row in both.rows()}
-    assert rows["0.1-quantile"] == pytest.approx([19 / 24, 17 / 24])
-    assert rows["mean"][1] > rows["mean"][0]
-    assert str(both).splitlines()[0].split() == ["statistic", "target", "expected"]
-    assert both.names == ("target", "expected")
+def test_a_plan_beside_other_strategies():
+    plan, mean = solve(MODEL, 0.1), solve(MODEL, 0.1, planner="expected")
+    table = plan.compare(mean, "always:Stop", [1] * MODEL.S, tau=[0.1, 0.5])
+    assert table.names == ("target", "expected", "always:Stop", "strategy 4")
+    rows = {row["strategy"]: row for row in table.rows()}
+    assert [rows[name]["quantile_0.1"] for name in table.names[:2]] == pytest.approx([19 / 24, 17 / 24])
+    assert rows["expected"]["mean"] > rows["target"]["mean"]
+    assert plan.compare(solve(MODEL, 0.5)).taus == (0.1, 0.5)  # the levels of the plans
+    assert solve(MODEL, bqrl.Mean()).compare("always:Stop").taus == (0.1,)
 
 
-def test_the_names_in_a_comparison_are_unique_and_say_which_laws_are_bracketed():
+def test_the_names_of_plans_are_unique():
     plan, median, mean = solve(MODEL, 0.1), solve(MODEL, 0.5), solve(MODEL, 0.1, planner="expected")
-    robust, rounded = solve(MODEL, 0.1, radius=0.1, attitude="robust"), solve(BRACKETED, 0.1, points=50)
+    robust = solve(MODEL, 0.1, radius=0.1, attitude="robust")
 
     def names(*plans):
-        return Comparison(plans=plans).names
+        return plan_names(plans)
 
-    assert names(plan, median) == ("0.1-quantile", "0.5-quantile")
-    assert names(plan, robust) == ("target", "robust target")
-    assert names(plan, median, mean) == ("target, 0.1-quantile", "target, 0.5-quantile", "expected, 0.1-quantile")
-    assert names(plan, plan) == ("1. target, 0.1-quantile", "2. target, 0.1-quantile")
-    assert names(rounded, mean) == ("target (lower bounds)", "expected")
+    assert names(plan, median) == ["0.1-quantile", "0.5-quantile"]
+    assert names(plan, robust) == ["target", "robust target"]
+    assert names(plan, median, mean) == ["target, 0.1-quantile", "target, 0.5-quantile", "expected, 0.1-quantile"]
+    assert names(plan, plan) == ["1. target, 0.1-quantile", "2. target, 0.1-quantile"]
 
 
 @pytest.mark.parametrize("ball", [{}, {"radius": 0.05, "attitude": "robust"}])
@@ -178,9 +180,14 @@ def test_numbers_of_a_bracketed_law_print_as_lower_bounds(ball):
     assert "at least" not in str(exact).partition("note")[0]
 
 
-def test_a_plan_is_compared_with_a_plan():
-    with pytest.raises(ArgumentTypeError, match="other must be a Plan, got int"):
-        solve(MODEL, 0.3).compare(3)
+def test_a_plan_is_compared_with_strategies_only():
+    plan = solve(MODEL, 0.3)
+    with pytest.raises(ArgumentTypeError, match=r"strategy 'strategy 2': policy must be a Policy, .*, got int"):
+        plan.compare(3)
+    with pytest.raises(ArgumentError, match="others must name at least one other strategy, got none"):
+        plan.compare()
+    with pytest.raises(ArgumentTypeError, match=r"plan must know its problem, .*; make it with solve"):
+        replace(plan, mdp=None).compare("random")
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,6 @@ def test_no_seed_draws_fresh_entropy():
 
 BAD = {
     "nothing": (None, ArgumentTypeError, "got NoneType"),
-    "a plan": (bqrl.solve(MODEL, 0.1), TypeError, "pass plan.policy"),
     "a number": (3, ArgumentTypeError, "policy must be a Policy"),
     "a ragged list": ([[0], [0, 1]], ArgumentTypeError, "policy must be"),
     "text": ("Stop", ArgumentError, "'always:ACTION'"),

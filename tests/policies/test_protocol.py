@@ -28,9 +28,12 @@ def test_no_kind_acts_where_there_is_nothing():
                     policy.act(0, 5, nothing)
 
 
-def test_a_plan_is_not_a_policy():
-    with pytest.raises(TypeError, match=r"got Plan; pass plan\.policy"):
-        evaluate(MODEL, bqrl.solve(MODEL, 0.1))
+def test_a_plan_stands_for_its_policy():
+    plan = bqrl.solve(MODEL, 0.1)
+    assert evaluate(MODEL, plan).equals(plan.law)
+    assert np.array_equal(bqrl.simulate(MODEL, plan, 5, seed=1), bqrl.simulate(MODEL, plan.policy, 5, seed=1))
+    with pytest.raises(TypeError, match=r"got Plan; pass plan\.policy"):  # tables take policies
+        bqrl.policies.tables.decision_rows(plan, MODEL)
 
 
 def test_forty_thousand_actions_do_not_overflow(tmp_path):

@@ -12,6 +12,7 @@ from helpers import TINY, Checked
 from small_study import PRINTED, SMALL, make, printed
 from small_theory import small_theory
 
+import bqrl
 from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS
 from bqrl.papers.ucb_bqrl.view import View
 from bqrl.results.charts import STYLE
@@ -96,7 +97,7 @@ def test_the_page_of_a_plan_embeds_what_the_folder_holds(report):
     assert NASTY not in html.split('<script type="application/json"')[0]
     assert os.path.getsize(report) < 2_500_000
     result = read(report.parent)
-    assert {"guarantee_curve", "return_law", "policy_map"} == set(result.charts)
+    assert {"guarantee_curve", "return_law", "policy_map", "strategies"} == set(result.charts)
     for name in ("Levels", "Policy at τ = 0.4: the decisions to follow", "Return laws"):
         assert f"<summary>{name}</summary>" in html
 
@@ -203,13 +204,15 @@ def downloads(browser):
 @pytest.mark.slow
 def test_the_page_in_a_browser(browser, report):
     open_page(browser, report, 1280)
-    assert len(browser.find_elements("css selector", ".view svg")) == 3
+    assert len(browser.find_elements("css selector", ".view svg")) == 4
     first = drawn(browser)
     assert "you get at least" in first[0]
     assert "<b>" in first[0]  # the unit, as text
     choose(browser, browser.execute_script("return Number(document.getElementById('choice-tau').max)"))
     moved = drawn(browser)
-    assert [old != new for old, new in zip(first, moved, strict=True)] == [True] * 4  # sentence, curve, law, map
+    assert [old != new for old, new in zip(first, moved, strict=True)] == [True] * 4 + [
+        False
+    ]  # sentence, curve, law, map, not strategies
 
     choose(browser, 0)
     lowest = drawn(browser)
@@ -242,7 +245,7 @@ def test_the_page_in_a_browser(browser, report):
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_the_page_on_a_phone(browser, report, dark):
     open_page(browser, report, 390, dark)
-    check_fits(browser, 3)
+    check_fits(browser, 4)
     check_quiet(browser)
 
 
@@ -437,3 +440,29 @@ def test_technical_remarks_fold_away_below_the_headline():
         Result(kind="plan", title="t", sentences=lines[2:], choices=[control])
     )
     assert 'id="asides"' not in page(Result(kind="plan", title="t", sentences=lines[:1])).split("<script")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_pages_of_strategies_in_a_browser(browser, tmp_path, dark):
+    """At both widths the page fits, the legend is whole, and nothing is written to the console."""
+
+    def build(p):
+        return bqrl.MDP([(0, 0, 0, 1.0, 1.0), (0, 1, 0, p, 2.0), (0, 1, 0, 1.0 - p, 0.0)], horizon=4)
+
+    rules = {"always the sure amount": "always:0", "always risky": "always:1", "at random": "random"}
+    two = bqrl.strategies({"one": build(0.5), "two": build(0.7)}, rules, tau=[0.1, 0.2], below=1.0)
+    grid = bqrl.sensitivity(build, {"p": [0.5, 0.7, 0.9]}, rules, tau=0.3)
+    titles = {"How often each strategy exceeds a return": two, "What each strategy guarantees by p": grid}
+    for i, (title, table) in enumerate(titles.items()):
+        bqrl.report(table, tmp_path / f"{i}.html")
+        for width in (1280, 390):
+            open_page(browser, tmp_path / f"{i}.html", width, dark)
+            assert browser.execute_script("return document.querySelector('figure h3').textContent") == title
+            assert browser.execute_script(
+                "const right = document.querySelector('.view').getBoundingClientRect().right;"
+                "return [...document.querySelectorAll('.role-legend text')]"
+                ".every(text => text.getBoundingClientRect().right <= right)"
+            )
+            check_fits(browser, 1, width)
+            check_quiet(browser)

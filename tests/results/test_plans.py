@@ -44,7 +44,7 @@ def test_every_level_of_the_slider_has_its_sentence_its_law_and_its_mark(embedde
     tau = result.choices[0]
     assert (tau.values, tau.values[tau.start]) == ([0.2, 0.5, 0.8], 0.2)
     for plan in given.all:
-        (said,) = [line.text for line in result.lines if line.when.get("tau") == plan.tau]
+        said, *_ = [line.text for line in result.lines if line.when.get("tau") == plan.tau]
         assert f"you get at least {plan.value:.4g} EUR" in said
         (mark,) = [row for row in embedded(result.charts["guarantee_curve"], "tau") if float(row["tau"]) == plan.tau]
         assert float(mark["y"]) == pytest.approx(plan.value, rel=1e-5)

@@ -32,7 +32,7 @@ def test_a_plan_becomes_a_page_without_further_arguments(tmp_path):
     assert (tau["values"][tau["start"]], policy["values"]) == (0.1, ["best", "risk-neutral"])
     said = [line["text"] for line in data["sentences"] if line["when"] == {"tau": 0.1}]
     assert said[0].startswith("In 9 of 10 runs you get at least 12")
-    assert len(data["charts"]) == 3
+    assert len(data["charts"]) == 4
 
 
 def test_a_folder_holds_what_the_command_writes(cli, tmp_path):
@@ -54,7 +54,7 @@ def test_every_objective_has_a_page(goal, tmp_path):
     data = data_of(bqrl.report(bqrl.solve(SAFE, goal), tmp_path / "page.html"))
     assert "tau" not in [choice["name"] for choice in data["choices"]]  # there is nothing to choose
     assert data["sentences"]
-    values = [param["value"] for chart in data["charts"] for param in chart["params"] if param["name"] == "tau"]
+    values = [param["value"] for chart in data["charts"] for param in chart.get("params", ()) if param["name"] == "tau"]
     assert all(value in (0.0, 0.1) for value in values)
 
 

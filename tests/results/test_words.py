@@ -155,13 +155,13 @@ def test_cells_of_tables():
     [
         (
             {},
-            "In 9 of 10 runs you get at least 0.7916, the best that any policy can promise; the risk-neutral policy gives"
-            " 0.7083.",
+            "In 9 of 10 runs you get at least 0.7916, the best that any policy can promise; mean 0.85, which is 0.01 less than"
+            " the best mean; the risk-neutral policy gives 0.7083.",
         ),
         (
-            {"risk_neutral": {"value": 19 / 24, "upper": 19 / 24, "mean": 0.8}},
-            "In 9 of 10 runs you get at least 0.7916, the best that any policy can promise; the risk-neutral policy gives"
-            " 0.7916.",
+            {"risk_neutral": {"value": 19 / 24, "upper": 19 / 24, "mean": 0.85}},
+            "In 9 of 10 runs you get at least 0.7916, the best that any policy can promise; mean 0.85, the best of any policy;"
+            " the risk-neutral policy gives 0.7916.",
         ),
         (
             {"risk_neutral": None, "fragile": True, "margin": {"below": 0.000291, "above": 0.14}},
@@ -175,13 +175,31 @@ def test_cells_of_tables():
         ),
         ({"upper": None, "risk_neutral": None}, "In 9 of 10 runs you get at least 0.7916."),
         (
-            {"value": 12.0, "upper": 12.5, "exact": False, "risk_neutral": {"value": 9.0, "upper": 9.5, "mean": 9.0}},
-            "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; the risk-neutral policy gives at"
-            " least 9.",
+            {
+                "value": 12.0,
+                "upper": 12.5,
+                "exact": False,
+                "mean": 13.0,
+                "risk_neutral": {"value": 9.0, "upper": 9.5, "mean": 14.5},
+                "below": 1.0,
+                "chance_below": 0.004321,
+            },
+            "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; mean 13, which is 1.5 less than the best"
+            " mean; 0.43 % of runs end below 1; the risk-neutral policy gives at least 9.",
         ),
         (
-            {"value": 12.0, "upper": 12.5, "exact": False, "risk_neutral": {"value": 12.0, "upper": 12.0, "mean": 9.0}},
-            "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; the risk-neutral policy gives 12.",
+            {
+                "value": 12.0,
+                "upper": 12.5,
+                "exact": False,
+                "mean": 13.0,
+                "law_exact": False,
+                "risk_neutral": {"value": 12.0, "upper": 12.0, "mean": 14.5},
+                "below": 1.0,
+                "chance_below": 0.004321,
+            },
+            "In 9 of 10 runs you get at least 12; no policy can promise more than 12.5; mean 13, which is 1.5 less than the best"
+            " mean; at most 0.43 % of runs end below 1; the risk-neutral policy gives 12.",
         ),
         (
             {"beta": 0.1, "risk_neutral": None},
@@ -194,7 +212,8 @@ def test_cells_of_tables():
         (
             {"beta": 0.03, "upper": 0.8, "randomized_upper": 0.8},
             "Between the 7 % and the 10 % quantile you get 0.7916 on average, the best that any deterministic policy can reach;"
-            " one random draw at the start gives 0.8; the risk-neutral policy gives 0.7083.",
+            " one random draw at the start gives 0.8; mean 0.85, which is 0.01 less than the best mean; the risk-neutral policy"
+            " gives 0.7083.",
         ),
         (
             {"attitude": "robust", "value": 0.75, "nominal": 0.77},
@@ -310,10 +329,11 @@ def test_small_amounts_that_differ_are_not_called_equal():
         "upper": 3e-9,
         "nominal": 2e-9,
         "mean": 4e-9,
-        "risk_neutral": {"value": 1e-9, "upper": 2e-9},
+        "risk_neutral": {"value": 1e-9, "upper": 2e-9, "mean": 5e-9},
     }
     said = meaning(LEVEL | small)
-    assert "no policy can promise more than 3e-09; the risk-neutral policy gives at least 1e-09" in said
+    assert "no policy can promise more than 3e-09; mean 4e-09, which is 1e-09 less than the best mean; " in said
+    assert "the risk-neutral policy gives at least 1e-09" in said
     best = BEST | {"quantile": 6e-10}
     said = learning_sentences(document(("A", 5e-10), ("B", 2e-10), best=best, random=0.0), "A leads", Words(title="x"))
     assert "from the final policy of A; the best policy reaches 6e-10" in said

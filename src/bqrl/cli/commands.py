@@ -24,8 +24,12 @@ from bqrl.checks import nearest, one_line
 from bqrl.errors import ModelWarning
 
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # ImportError: an extra is not installed
-COMMANDS = ("solve", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
-RENAMED = {"max_bytes": "max_memory", "experiment": "only"}  # arguments of the library whose option has another name
+COMMANDS = ("solve", "evaluate", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
+RENAMED = {
+    "max_bytes": "max_memory",
+    "experiment": "only",
+    "policies": "policy",
+}  # arguments of the library whose option has another name
 KINDS = {"float": "a number", "int": "a whole number"}  # expected values, by the first word of pydantic's error type
 
 

@@ -1,13 +1,16 @@
-"""NAME=VALUE pairs on the command line: columns of files, and parameters, which each learner checks itself."""
+"""NAME=VALUE pairs on the command line: columns of files, strategies, and parameters, which each learner checks itself."""
 
 from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from bqrl.errors import ArgumentError
+from bqrl.mdp.files import ending
+from bqrl.policies.convert import ALWAYS
 
 WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 
@@ -22,6 +25,27 @@ def read_params(given: Iterable[str]) -> dict[str, Any]:
     """Parameters from texts such as "c_conf=0.01" or "c-conf=0.01"."""
     found = _pairs(given, "a parameter of a learner must be given as name=value", "c_conf=0.01")
     return {name: read_value(text) for name, text in found.items()}
+
+
+def read_policies(given: Iterable[str]) -> dict[str, str]:
+    """Strategies by name from texts such as "today=rule.csv", "always:Repair" or "plan.npz".
+
+    >>> read_policies(["today=rule.csv", "always:Repair", "folder/plan.npz"])
+    {'today': 'rule.csv', 'always:Repair': 'always:Repair', 'plan': 'folder/plan.npz'}
+    """
+    found: dict[str, str] = {}
+    for text in map(str.strip, given):
+        name, sign, form = (part.strip() for part in text.partition("="))
+        if text.startswith(ALWAYS) or not sign or Path(text).is_file():
+            form = text
+            name = Path(text).name.partition(".")[0] if ending(text) else text
+        if not (name and form):
+            example = "today=rule.csv, always:Repair or plan.npz"
+            raise ArgumentError(f"--policy must be a strategy, got {text[:60]!r}; write e.g. {example}")
+        if name in found:
+            raise ArgumentError(f"--policy {name} is given twice, the second time as {form[:60]!r}; choose other names")
+        found[name] = form
+    return found
 
 
 def read_value(text: str) -> Any:

@@ -30,6 +30,10 @@ ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"
 COLUMN_NAMES = "Headers of columns with other names: ROLE=HEADER pairs separated by commas, e.g. state=from."
 LEVEL = "Quantile level in (0, 1): the share of runs that may fall short."
 CERTAINTY = "Share of runs that reach the result, in place of --tau: 90% is --tau 0.1."
+BELOW = "Also show the share of runs that end below this return."
+POLICY = (
+    "A strategy: a table (.csv) or saved policy (.npz), always:ACTION or random; NAME= gives it a name; repeatable."
+)
 SOURCES = "A .csv, .xlsx, .parquet, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
 
 

@@ -12,7 +12,8 @@ from typer import Option
 import bqrl
 from bqrl.checks import number
 from bqrl.cli.output import ProgressBar, warn
-from bqrl.cli.problem import CERTAINTY, ProblemOptions, read_problem
+from bqrl.cli.params import read_policies
+from bqrl.cli.problem import BELOW, CERTAINTY, POLICY, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import check_levels
 from bqrl.planners.plan import Plan
@@ -26,12 +27,15 @@ from bqrl.results.plans import (
     plan_files,
     plan_result,
     with_chart_data,
+    with_strategies,
 )
 from bqrl.results.result import check_folder
+from bqrl.results.strategies import strategy_table
 from bqrl.results.words import sentence
 
 CHOICES = ("radius", "attitude", "randomized", "secondary", "arithmetic", "points", "gap", "max_nodes")
 LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
+COMPARE = "Show the plan beside the risk-neutral and the three best constant policies."
 MAX_MEMORY = 1e9  # GiB
 RANDOMIZED = "With a buffer: allow one random draw at the start, or prove the best deterministic policy."
 RADIUS = "How far the probabilities of each uncertain row may be off, in l1 distance."
@@ -54,6 +58,9 @@ class Solve(ProblemOptions):
     points: Annotated[int | None, Option(help="Number of grid points if returns have no exact grid.")] = None
     gap: Annotated[float | None, Option(help=GAP)] = None
     max_nodes: Annotated[int | None, Option(help="Limit on the number of nodes that --no-randomized searches.")] = None
+    policy: Annotated[list[str] | None, Option(metavar="[NAME=]POLICY", help=POLICY)] = None
+    below: Annotated[float | None, Option(help=BELOW)] = None
+    compare: Annotated[bool, Option("--compare/--no-compare", help=COMPARE)] = True
     max_memory: Annotated[float | None, Option(help="Limit on the memory of a sweep, in GiB.")] = None
 
     def run(self) -> None:
@@ -64,6 +71,9 @@ class Solve(ProblemOptions):
             raise ArgumentError("--max-nodes requires --no-randomized; give both or neither")
         named = {"tau": self.levels()} | {name: getattr(self, name) for name in ("beta", "planner", *CHOICES)}
         settings = self.problem_settings() | named | {"max_bytes": limit}  # by the library's names of the arguments
+        settings |= {"below": self.below, "policy": self.policy or [], "no_compare": not self.compare}
+        policies, below = read_policies(self.policy or ()), self.below
+        below = None if below is None else number(below, "below")
         taus = sorted({check_levels(level, self.beta)[0] for level in named["tau"]})
         check_folder(self.out, "plan", plan_files(taus))
         problem = read_problem(self)
@@ -78,13 +88,16 @@ class Solve(ProblemOptions):
             plans = plan_levels(mdp, taus, settings, watch)
             watch.phase("comparing with the risk-neutral policy")
             solved = collect_plans(plans, words, settings)
+            solved = with_strategies(solved, policies, below=below, usual=self.compare)
             solved = replace(solved, seconds=time.perf_counter() - begun)
             if self.out is not None:
                 result = plan_result(with_chart_data(solved, watch))
         document = plan_document(solved)
         header = f"{words.title}: {in_one_line(document['model'], words)}"
-        table = replace(level_table(document, words), caption="")
-        self.conclude(document, result, header=header, tables=[table], lines=sentences(document))
+        tables = [replace(level_table(document, words), caption="")]
+        if solved.strategies is not None:
+            tables.append(strategy_table(solved.strategies, words))
+        self.conclude(document, result, header=header, tables=tables, lines=sentences(document))
 
 
 def plan_levels(mdp: bqrl.MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> list[Plan]:

@@ -73,6 +73,15 @@ class BestMean(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LowTail(Fact):
+    """The runs below the guarantee are far worse than the worst runs of the risk-neutral policy; `planners/tail.py` says when."""
+
+    tau: float
+    cvar: float  # mean of the worst share tau of runs; an upper bound if the law is bracketed
+    neutral: float  # the same for the risk-neutral policy; a lower bound if its law is bracketed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BufferBelowMargin(Fact):
     """The buffer is below the margin, so the optimum is the quantile itself."""
 

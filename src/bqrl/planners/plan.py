@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bqrl.checks import bad_type
-from bqrl.display import Charted, Tabular, frame, views
+from bqrl.checks import bad_type, bad_value
+from bqrl.display import Charted, views
 from bqrl.display import format_number as spelled
 from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
 from bqrl.laws.objectives import LEVEL_SLACK, Buffered, Objective, Quantile
@@ -20,9 +21,6 @@ from bqrl.planners.facts import Fact, Tied
 from bqrl.planners.sweep import Sweep
 from bqrl.policies.protocol import Policy
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 FRAGILE = 0.01  # with a smaller margin, moving 1 % of the probability mass to worse outcomes changes the quantile
 GAP_TOL = 1e-9  # objective values this close, relative to the size of the returns, are equal
 
@@ -31,7 +29,7 @@ GAP_TOL = 1e-9  # objective values this close, relative to the size of the retur
 class Plan(Charted):
     """A policy for the (buffered) tau-quantile and what is proven about it; made by `solve` and `Estimate.solve`.
 
-    `print(plan)` shows the numbers, `plan.chart()` the law of the return, and `plan.compare(other)` two plans side by side.
+    `print(plan)` shows the numbers, `plan.chart()` the law of the return, and `plan.compare(other)` strategies side by side.
     Values have the unit of the rewards.
 
     Attributes
@@ -158,22 +156,41 @@ class Plan(Charted):
         """The `notes` in words, one text per fact."""
         return views().remarks(self) if self.notes else []
 
-    def compare(self, other: Plan) -> Comparison:
-        """Return the return laws of two plans side by side.
+    def compare(self, *others: Any, tau: Any = None, below: float | None = None) -> Any:
+        """Return this plan beside other strategies of the same problem, as `bqrl.strategies` does.
 
         Parameters
         ----------
-        other : Plan
-            The other plan.
+        *others : Plan, or any form of a policy that `evaluate` accepts
+            The other strategies.
+        tau : float or list of float, optional
+            Levels; by default those of the plans, else 0.1.
+        below : float, optional
+            Adds the chance of a return below this limit.
 
         Returns
         -------
-        Comparison
-            The two laws side by side; it prints as a table.
+        Strategies
+            One row per strategy; it prints as a table.
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> plan = bqrl.solve("SafeOrRisky", tau=0.1)
+        >>> [row["strategy"] for row in plan.compare(bqrl.solve("SafeOrRisky", tau=0.1, planner="expected"), "random").rows()]
+        ['target', 'expected', 'random']
         """
-        if not isinstance(other, Plan):
-            raise bad_type("other", other, "be a Plan", type(other).__name__, remedy="make one with solve")
-        return Comparison(plans=(self, other))
+        if self.mdp is None:
+            raise bad_type("plan", self, "know its problem", "one made by a planner", remedy="make it with solve")
+        if not others:
+            raise bad_value("others", others, "name at least one other strategy", "none")
+        plans = [self, *(one for one in others if isinstance(one, Plan))]
+        names, given = iter(plan_names(plans)), {}
+        given[next(names)] = self
+        for i, one in enumerate(others, start=2):
+            given[next(names) if isinstance(one, Plan) else one if isinstance(one, str) else f"strategy {i}"] = one
+        levels = list(dict.fromkeys(plan.tau for plan in plans if not math.isnan(plan.tau))) or [0.1]
+        return views().strategies(self.mdp, given, levels if tau is None else tau, below=below)
 
     def with_time(self, seconds: float) -> Plan:
         """Return the plan with the given running time."""
@@ -227,63 +244,13 @@ class Plan(Charted):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Comparison(Tabular):
-    """Return laws of several plans side by side; prints as a table."""
-
-    plans: tuple[Plan, ...]
-    levels: tuple[float, ...] = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """A unique name per plan: its planner, its objective, or both, with a number if these are equal too."""
-        planners = [f"{'' if one.attitude == 'nominal' else f'{one.attitude} '}{one.planner}" for one in self.plans]
-        objectives = [one.objective.label for one in self.plans]
-        both = list(map(", ".join, zip(planners, objectives, strict=True)))
-        numbered = [f"{i}. {name}" for i, name in enumerate(both, start=1)]
-        names = next(names for names in (planners, objectives, both, numbered) if len(set(names)) == len(names))
-        bounds = ("" if one.law_exact else " (lower bounds)" for one in self.plans)
-        return tuple(map("".join, zip(names, bounds, strict=True)))
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row per statistic: its name and its value under each plan (a lower bound if the law is bracketed).
-
-        Means are always exact.
-        """
-        laws = [plan.law for plan in self.plans]
-        mean = "mean" if all(plan.law_exact for plan in self.plans) else "mean (exact)"
-        rows = [{"statistic": mean, "values": [plan.mean for plan in self.plans]}]
-        rows += [
-            {"statistic": f"{tau:g}-quantile", "values": [law.quantile(tau) for law in laws]} for tau in self.levels
-        ]
-        ends = [("worst", 0), ("best", -1)]
-        return rows + [{"statistic": name, "values": [float(law.values[i]) for law in laws]} for name, i in ends]
-
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame, one column per plan."""
-        return frame(views().comparison_rows(self))
-
-    def __rich__(self) -> Table:
-        from rich.table import Table
-
-        table = Table(title="Return")
-        table.add_column("statistic")
-        for name in self.names:
-            table.add_column(name, justify="right")
-        for row in self.rows():
-            table.add_row(row["statistic"], *(f"{value:.6g}" for value in row["values"]))
-        return table
-
-    def __str__(self) -> str:
-        head = ["statistic", *self.names]
-        body = [[row["statistic"], *(f"{value:.6g}" for value in row["values"])] for row in self.rows()]
-        widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in [head, *body]
-        )
+def plan_names(plans: Sequence[Plan]) -> list[str]:
+    """Return a unique name per plan: its planner, its objective, or both, with a number if these are equal too."""
+    planners = [f"{'' if one.attitude == 'nominal' else f'{one.attitude} '}{one.planner}" for one in plans]
+    objectives = [one.objective.label for one in plans]
+    both = list(map(", ".join, zip(planners, objectives, strict=True)))
+    numbered = [f"{i}. {name}" for i, name in enumerate(both, start=1)]
+    return next(names for names in (planners, objectives, both, numbered) if len(set(names)) == len(names))
 
 
 def fragility(below: float) -> str:

@@ -131,7 +131,7 @@ def _read_starts(mdp: MDP, starts: Any) -> list[tuple[str, IntArray]]:
     named = starts.items() if isinstance(starts, Mapping) else [(f"starts[{i}]", one) for i, one in enumerate(starts)]
     found = []
     for name, one in named:
-        problem, policy = bind(mdp, getattr(one, "policy", one))
+        problem, policy = bind(mdp, one)
         if problem is not mdp:
             raise PolicyError(
                 f"{name} must be a rule without chance, got action probabilities; give one action per state"

@@ -26,8 +26,9 @@ from bqrl.planners.plan import Plan
 from bqrl.planners.rational import plan_rational
 from bqrl.planners.rules import plan_rule
 from bqrl.planners.secondary import plan_best_mean
+from bqrl.planners.tail import with_tail
 from bqrl.planners.target import guarantee_curve as guarantee_curve
-from bqrl.planners.target import plan_target
+from bqrl.planners.target import plan_target, risk_neutral
 from bqrl.planners.uncertain import plan_uncertain
 from bqrl.planners.utility import Utility, plan_utility
 
@@ -159,6 +160,8 @@ def solve(
         value, nominal = cut_to_possible(problem, [plan.value, plan.nominal]).tolist()
         upper = None if plan.upper is None else max(value, float(cut_to_possible(problem, plan.upper)))
         plan = replace(plan, value=value, nominal=nominal, upper=upper)
+    if isinstance(goal, Quantile) and attitude is None:
+        plan = with_tail(plan, risk_neutral(problem, 0)[1])
     return plan.with_time(time.perf_counter() - begun)
 
 

@@ -7,7 +7,8 @@ averaging the rows of a state over its actions, where each outcome keeps its rew
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,23 @@ import numpy as np
 from bqrl.checks import bad_type, bad_value, flag, nearest
 from bqrl.errors import PolicyError
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.files import name_errors, read_arrays
+from bqrl.mdp.files.sources import TABLES, is_frame
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.table import Table
+from bqrl.policies.files import policy_from_arrays
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.pairs import random_answer, times_asked
 from bqrl.policies.protocol import Policy, action_index, check_fits
-from bqrl.policies.shares import shares_in
+from bqrl.policies.rule_forms import ABSENT, complete, rule_of_dict, rule_of_names, rule_of_table
+from bqrl.policies.shares import shares_in, uniform
 from bqrl.policies.stochastic import StochasticPolicy
 
-ALWAYS = "always:"
-FORMS = "a Policy, f(stage, state), an object with predict, an array or 'always:ACTION'"
+ALWAYS, RANDOM = "always:", "random"
+FORMS = (
+    "a Policy, a Plan, f(stage, state), an object with predict, a dict, a table, an array, a .csv or .npz file, "
+    "'always:ACTION' or 'random'"
+)
 
 
 class CalledPolicy(Policy):
@@ -45,13 +53,17 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     ----------
     mdp : MDP
         The problem.
-    policy : Policy, callable, object with `predict`, array_like or str
-        - a Policy;
+    policy : Policy, Plan, callable, object with `predict`, dict, frame, array_like, str or Path
+        - a Policy, or a Plan, which stands for its policy;
         - a function f(stage, state) that returns an action;
         - an object with predict(observation, deterministic=True) -> (action, state) as in Stable-Baselines3;
         - actions of shape (S,) or (H, S), or action probabilities of shape (S, A) or (H, S, A); where H = S = A, a table of
           whole numbers holds actions and one of floats probabilities;
-        - "always:NAME", the action called NAME in every state.
+        - a dict from states to actions, a list of names of actions, or a table with the columns state, action and
+          optionally stage (see `bqrl.policies.rule_forms`);
+        - the path of such a table (.csv, .csv.gz, .xlsx) or of a saved policy (.npz);
+        - "always:NAME", the action called NAME in every state that has it, and elsewhere the only action;
+        - "random", every available action with the same probability.
     labels : bool
         Pass states to f and predict as values instead of indices: the states of the step function or of the table that the
         model was built from, else their names. Models from files have names only.
@@ -71,13 +83,18 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     [[1, 0], [1, 1], [1, 1]]
     """
     problem, labels = check_mdp(mdp), flag(labels, "labels")
-    if isinstance(policy, Policy) or isinstance(getattr(policy, "policy", None), Policy):
-        check_fits(policy, problem)  # raises an error for a Plan
+    policy = planned_policy(policy)
+    if isinstance(policy, Policy):
+        check_fits(policy, problem)
         if isinstance(policy, StochasticPolicy):
             return _bind_shares(problem, policy.probabilities)
         return problem, policy
-    if isinstance(policy, str):
-        return problem, _constant_policy(problem, policy)
+    if isinstance(policy, (str, Path)):
+        return _bind_text(problem, policy)
+    if isinstance(policy, Mapping) and not _holds_columns(policy):
+        return problem, MarkovPolicy(rule_of_dict(problem, policy))
+    if is_frame(policy):
+        return problem, MarkovPolicy(rule_of_table(problem, policy))
     states: Sequence[Any] = range(problem.S)
     if labels:
         states = problem.state_values or problem.state_names or states
@@ -90,11 +107,39 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     return _bind_table(problem, policy)
 
 
-def _constant_policy(mdp: MDP, given: str) -> MarkovPolicy:
-    if not given.startswith(ALWAYS):
-        raise bad_value("policy", given, f"be {FORMS}")
-    a = _index(mdp, given.removeprefix(ALWAYS))
-    return _tabulate_function(mdp, lambda h, s: a)
+def planned_policy(given: Any) -> Any:
+    """Return the policy of a Plan; anything else is returned unchanged."""
+    planned = getattr(given, "policy", None)
+    return planned if isinstance(planned, Policy) and not isinstance(given, Policy) else given
+
+
+def _bind_text(mdp: MDP, given: str | Path) -> tuple[MDP, Policy]:
+    """Return the problem and the policy of a file, "always:NAME" or "random"."""
+    text = str(given)
+    if text == RANDOM:
+        return _bind_shares(mdp, uniform(mdp))
+    if text.startswith(ALWAYS):
+        return mdp, _constant_policy(mdp, text.removeprefix(ALWAYS))
+    if text.lower().endswith(".npz"):
+        with name_errors(Path(text)):
+            return bind(mdp, policy_from_arrays(read_arrays(text)))
+    if text.lower().endswith(TABLES):
+        return mdp, MarkovPolicy(rule_of_table(mdp, text))
+    hint = f"did you mean '{ALWAYS}{text}'?" if text in (mdp.action_names or ()) else ""
+    raise bad_value("policy", given, f"be {FORMS}", remedy=hint)
+
+
+def _holds_columns(given: Mapping[Any, Any]) -> bool:
+    """Return whether a dict holds the columns of a table rather than one action per state."""
+    return bool(given) and all(np.ndim(cell) == 1 for cell in given.values())
+
+
+def _constant_policy(mdp: MDP, name: str) -> MarkovPolicy:
+    """Return the policy that plays one action wherever it exists."""
+    a = _index(mdp, name)
+    table = np.where(np.broadcast_to(mdp.available[:, :, a], (mdp.H, mdp.S)), a, ABSENT)
+    rule = f"'{ALWAYS}{name}' requires the action or a single other one in every state that it meets"
+    return MarkovPolicy(complete(mdp, table, rule))
 
 
 def _tabulate_predict(mdp: MDP, model: Any, states: Sequence[Any]) -> MarkovPolicy:
@@ -141,7 +186,9 @@ def _ask(mdp: MDP, act: Callable[[Any, int], Any], h: int | None, s: int, questi
 
 
 def _bind_table(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
-    """Return the problem and the policy of an array of actions or of action probabilities."""
+    """Return the problem and the policy of an array of actions, of their names, or of action probabilities."""
+    if _holds_names(given):
+        return mdp, MarkovPolicy(rule_of_names(mdp, given))
     table = read_table("policy", given, mdp.H, mdp.S, mdp.A)
     if table.ndim == 3:
         return _bind_shares(mdp, table)
@@ -150,6 +197,15 @@ def _bind_table(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
         h, s = (int(i) for i in np.argwhere(outside)[0])
         raise _action_error(mdp, int(table[h, s]), h, s)
     return mdp, MarkovPolicy(table)
+
+
+def _holds_names(given: Any) -> bool:
+    """Return whether an array or a list, which may be nested once, holds texts."""
+    first = given
+    for _ in range(2):
+        if isinstance(first, (list, tuple, np.ndarray)) and len(first):
+            first = first[0]
+    return isinstance(first, str) and first is not given
 
 
 def read_table(name: str, given: Any, H: int, S: int, A: int) -> Any:

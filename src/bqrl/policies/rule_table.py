@@ -176,7 +176,7 @@ def rule_table(mdp: MDP | str, policy: Any, *, stage: str = "stage", order: Any 
     """
     problem = check_mdp(mdp)
     details = getattr(policy, "details", {})
-    model, played = bind(problem, getattr(policy, "policy", policy))
+    model, played = bind(problem, policy)
     if model is not problem:
         raise bad_value("policy", policy, "play one action per stage and state", "action probabilities")
     if not isinstance(stage, str) or not stage.strip():

@@ -15,7 +15,10 @@ from bqrl.laws.law import Law
 from bqrl.learners.run import digest
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
+from bqrl.planners.facts import LowTail
 from bqrl.planners.plan import Plan
+from bqrl.planners.strategies import Strategies, beside_plans
+from bqrl.planners.tail import with_tail
 from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
 from bqrl.policies.forward import play_shares
 from bqrl.policies.protocol import THIS_MODEL, Policy
@@ -23,7 +26,8 @@ from bqrl.policies.tables import decision_rows, wide_rows
 from bqrl.results.charts import with_charts
 from bqrl.results.plan_charts import plan_charts, plan_key, policy_chart
 from bqrl.results.result import Control, Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes, versions
-from bqrl.results.words import PLAIN, Words, meaning, remarks, sentence
+from bqrl.results.strategies import CHART, strategies_chart, strategy_table
+from bqrl.results.words import PLAIN, Words, meaning, remark, remarks, sentence
 from bqrl.study.runner import Watch
 from bqrl.study.tables import level_name
 
@@ -33,7 +37,8 @@ LIMITS = ("points", "max_bytes")  # settings that limit a sweep
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
 SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns for further levels: five seconds on two cores of 2024
 FILES = (  # files that a folder may hold; LEVEL_FILES are those of each level
-    "levels.csv", "return_laws.csv", "guarantee_curve.csv", *chart_files(["guarantee_curve", "return_law", "policy_map"]),
+    "levels.csv", "strategies.csv", "return_laws.csv", "guarantee_curve.csv",
+    *chart_files(["guarantee_curve", "return_law", "policy_map", CHART]),
 )  # fmt: skip
 LEVEL_FILES = ("policy_tau{}.csv", "policy_tau{}.npz", "overview_tau{}.csv")
 
@@ -51,6 +56,8 @@ class Solved:
     curve: GuaranteeCurve | None = None
     shares: Mapping[float, FloatArray] = field(default_factory=dict)  # by level (H, S, A): how often actions are played
     neutral_shares: FloatArray | None = None
+    strategies: Strategies | None = None  # the plans beside other policies
+    below: float | None = None  # the limit of low returns
     seconds: float = 0.0
 
     @property
@@ -79,10 +86,26 @@ def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, An
         finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
         policy, law, upper = risk_neutral(mdp, finest)
         neutral = (policy, law, upper or law)
+        plans = [with_tail(plan, law) for plan in plans]
     return Solved(
         words=words, mdp=mdp, plans=tuple(sorted(plans, key=plan_key)), neutral=neutral, settings=settings,
         curve=plans[-1].details.get("curve"), seconds=sum(plan.seconds for plan in plans),
     )  # fmt: skip
+
+
+def with_strategies(
+    solved: Solved, policies: Mapping[str, Any] | None = None, *, below: float | None = None, usual: bool = True
+) -> Solved:
+    """Add the plans beside other policies; with `usual` beside the risk-neutral and the best constant policies, too."""
+    table = None
+    if usual or policies:
+        neutral = solved.neutral and (
+            *solved.neutral[:2],
+            None if solved.neutral[1] is solved.neutral[2] else solved.neutral[2],
+        )
+        found = beside_plans(solved.plans, neutral, policies or {}, curve=solved.curve, below=below, usual=usual)
+        table = found if len(found.names) > len(solved.plans) else None
+    return replace(solved, strategies=table, below=below)
 
 
 def _differ(one: MDP, other: MDP) -> bool:
@@ -101,6 +124,7 @@ def with_chart_data(solved: Solved, watch: Watch | None = None) -> Solved:
     if curve is not None and "curve" in first.details and first.beta == 0.0 and first.attitude == "nominal":
         further = list(SLIDER)[: int(SLIDER_WORK / curve.work)]
         others = [plan_from_curve(curve, level) for level in watch.track(further, "further levels")]
+        others = others if solved.neutral is None else [with_tail(plan, solved.neutral[1]) for plan in others]
     shares, neutral = dict[float, FloatArray](), None
     if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
         every = watch.track([*solved.plans, *others], "policy map")
@@ -116,7 +140,8 @@ def plan_document(solved: Solved) -> dict[str, Any]:
         "format": "bqrl plan 1",
         "model": sizes(solved.words.title, solved.mdp),
         "settings": dict(solved.settings),
-        "levels": [level_facts(plan, solved.words, solved.neutral) for plan in solved.plans],
+        "levels": [level_facts(plan, solved.words, solved.neutral, solved.below) for plan in solved.plans],
+        "strategies": None if solved.strategies is None else solved.strategies.rows(),
         "seconds": solved.seconds,
         "versions": versions(),
     }
@@ -156,7 +181,8 @@ def plan_result(solved: Solved) -> Result:
     """The result of plans."""
     document, words, mdp = plan_document(solved), solved.words, solved.mdp
     files, left_out = dict[str, bytes](), list[str]()
-    tables = {"levels": level_table(document, words), "return_laws": _laws(solved)}
+    tables = {} if solved.strategies is None else {"strategies": strategy_table(solved.strategies, words)}
+    tables |= {"levels": level_table(document, words), "return_laws": _laws(solved)}
     if solved.curve is not None:
         best = curve_value(solved.curve)
         titles = {"level_above": "for levels above", "value": words.titled(best)}
@@ -181,6 +207,8 @@ def plan_result(solved: Solved) -> Result:
         if solved.shares:
             names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
             drawn["policy_map"] = policy_chart(solved.shares, *names, neutral=solved.neutral_shares, words=words)
+        if solved.strategies is not None:
+            drawn[CHART] = strategies_chart(solved.strategies, words)
         return drawn
 
     result = Result(
@@ -229,7 +257,9 @@ def policy_files(
     return []
 
 
-def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, Law] | None = None) -> dict[str, Any]:
+def level_facts(
+    plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, Law] | None = None, below: float | None = None
+) -> dict[str, Any]:
     """The numbers of a plan as JSON values, with those of the risk-neutral policy and a sentence on their meaning."""
     level = plan.summary() | {
         "law_exact": plan.law_upper is None,
@@ -238,6 +268,8 @@ def level_facts(plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, La
         "risk_neutral": None,
         "notes": remarks(plan, words),
     }
+    if below is not None:
+        level |= {"below": below, "chance_below": plan.law.shortfall(below)}
     if neutral is not None:
         low, high = (plan.objective(law) for law in neutral[1:])
         level["risk_neutral"] = {"value": low, "upper": high, "mean": neutral[1].exact_mean}
@@ -304,12 +336,13 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
         text = "Shown: the risk-neutral policy. Lines and numbers in red belong to the planned policy."
         sentences.append(Sentence(text, when={"policy": "risk-neutral"}))
     for plan in plans:
-        notes = (
-            remarks(plan, solved.words) if plan.attitude == "nominal" else ()
-        )  # with a radius the sentence already says it
+        notes = plan.notes if plan.attitude == "nominal" else ()  # with a radius the sentence already says it
         when = {"tau": plan.tau} if plan.by_level else {}
-        sentences.append(Sentence(level_facts(plan, solved.words, solved.neutral)["meaning"], when=when))
-        sentences += [Sentence(sentence(note), when=when, aside=True) for note in notes]
+        sentences.append(Sentence(level_facts(plan, solved.words, solved.neutral, solved.below)["meaning"], when=when))
+        sentences += [
+            Sentence(sentence(remark(note, solved.words)), when=when, aside=not isinstance(note, LowTail))
+            for note in notes
+        ]
     return sentences, choices
 
 

@@ -1,4 +1,4 @@
-"""`bqrl.report`: the page of a plan, an estimate, learners, a study or a result folder.
+"""`bqrl.report`: the page of a plan, strategies, an estimate, learners, a study or a result folder.
 
 Each class has one entry in PAGES: a function that returns the Result of an object, given the words that the caller chose. Its
 keyword-only arguments are further options of `report` for that class.
@@ -19,11 +19,13 @@ from bqrl.logs.estimate import Estimate
 from bqrl.mdp.files.atomic import check_place, write_whole
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan
+from bqrl.planners.strategies import Strategies
 from bqrl.results.estimates import fit_result
 from bqrl.results.learning import Learned, learning_document, learning_result
 from bqrl.results.page import PAGE, page
-from bqrl.results.plans import collect_plans, plan_result, sizes, with_chart_data
+from bqrl.results.plans import collect_plans, plan_result, sizes, with_chart_data, with_strategies
 from bqrl.results.result import Result, add_files, read, write
+from bqrl.results.strategies import strategies_result
 from bqrl.results.study_view import StudyView
 from bqrl.results.words import NAMES, Words
 from bqrl.study.scores import Contender, Experiment
@@ -68,9 +70,9 @@ def report(
 
     Parameters
     ----------
-    thing : Plan, list of Plan, Estimate, Record, Experiment, Study, str or Path
-        A plan of `solve` or `Estimate.solve`, or several plans of one problem at different levels; the result of `fit`,
-        `learn` or `compare`; a study; or a folder that a command wrote with `--out`.
+    thing : Plan, list of Plan, Strategies, Estimate, Record, Experiment, Study, str or Path
+        A plan of `solve` or `Estimate.solve`, or several plans of one problem at different levels; the result of
+        `strategies`, `sensitivity`, `fit`, `learn` or `compare`; a study; or a folder that a command wrote with `--out`.
     path : str or Path
         A name that ends in ".html" is a file, which is replaced; any other name is a folder, which keeps files of others.
     title : str, optional
@@ -139,7 +141,7 @@ def plans_page(plans: Sequence[Plan], naming: Naming) -> Result:
     labels = list(dict.fromkeys(plan.objective.label for plan in plans))
     title = f"Plan for the {labels[0]}" if len(labels) == 1 else f"Plans for {', '.join(labels)}"
     words = naming.words(title, plans[0].mdp if plans else None)
-    return plan_result(with_chart_data(collect_plans(plans, words)))
+    return plan_result(with_chart_data(with_strategies(collect_plans(plans, words))))
 
 
 def estimate_page(estimate: Estimate, naming: Naming, *, tau: float | None = None, beta: float = 0.0) -> Result:
@@ -178,11 +180,19 @@ def record_page(record: Record, naming: Naming) -> Result:
     return experiment_page(experiment, naming)
 
 
+def strategies_page(table: Strategies, naming: Naming) -> Result:
+    """The result of strategies side by side."""
+    words = naming.words("Strategies side by side", table.scenarios[0].mdp)
+    settings = {"tau": list(table.taus), "below": table.below, "strategies": list(table.names)}
+    return strategies_result(table, words, settings)
+
+
 PAGES: Mapping[type, Callable[..., Result]] = {
     Plan: plan_page,
     list: plans_page,
     tuple: plans_page,
     Estimate: estimate_page,
+    Strategies: strategies_page,
     Experiment: experiment_page,
     Record: record_page,
     Study: lambda study, naming: naming.apply_title(StudyView(study).result(images=False)),
@@ -198,5 +208,5 @@ def _entry(thing: Any) -> Callable[..., Result]:
     for each in type(thing).__mro__:
         if each in PAGES:
             return PAGES[each]
-    kinds = "a Plan, a list of plans, an Estimate, a Record, an Experiment, a Study or a result folder"
+    kinds = "a Plan, a list of plans, Strategies, an Estimate, a Record, an Experiment, a Study or a result folder"
     raise bad_type("thing", thing, f"be {kinds}", type(thing).__name__)

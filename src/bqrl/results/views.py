@@ -19,7 +19,9 @@ from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.planners.plan import Comparison, Plan
+from bqrl.planners.plan import Plan
+from bqrl.planners.strategies import Strategies
+from bqrl.planners.strategies import strategies as strategies
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.policies.levels import QuantileLevelPolicy
 from bqrl.policies.markov import MarkovPolicy
@@ -30,9 +32,10 @@ from bqrl.policies.target import TargetPolicy
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, curves_chart
 from bqrl.results.estimates import estimate_view
-from bqrl.results.plan_charts import LEVEL_TITLE, Steps, curve_chart, law_chart, plan_charts, policy_chart
+from bqrl.results.plan_charts import curve_chart, law_chart, plan_charts, policy_chart
 from bqrl.results.plans import curve_value, level_facts
 from bqrl.results.result import ResultTable
+from bqrl.results.strategies import strategies_chart, strategy_table
 from bqrl.results.words import Words, display_table, order_of, sentence
 from bqrl.results.words import remark as remark
 from bqrl.results.words import remarks as remarks
@@ -100,16 +103,6 @@ def experiment_view(
     )
 
 
-def comparison_view(comparison: Comparison) -> Any:
-    """Chart of the quantiles of several plans."""
-    curves = [Steps.of(plan.law).curve(name) for name, plan in zip(comparison.names, comparison.plans, strict=True)]
-    words = Words.of(comparison.plans[0])
-    drawn = charts.lines(
-        curves, LEVEL_TITLE.format(words.runs), words.axis(f"quantile of the {words.total}"), step=True
-    )
-    return drawn.chart("What each plan promises at each level", "")
-
-
 def mdp_view(mdp: MDP) -> Any:
     """Map of the mean reward by state and action at the first stage."""
     alt, states, actions = (
@@ -174,10 +167,10 @@ def _action_probabilities(policy: Policy, states: IntArray) -> FloatArray | None
 # -- tables ---------------------------------------------------------------------------------------------------------------
 
 
-def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
-    """One row per statistic, one column per plan."""
-    columns = ("statistic", *comparison.names)
-    return [dict(zip(columns, (row["statistic"], *row["values"]), strict=True)) for row in comparison.rows()]
+def _strategy_rows(table: Strategies) -> list[dict[str, Any]]:
+    """The rows with titles for people."""
+    shown = strategy_table(table, Words.of(table))
+    return [{shown.titles.get(key, key): value for key, value in row.items()} for row in shown.rows]
 
 
 def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
@@ -210,7 +203,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     GuaranteeCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), lambda curve: [
         {"level": tau, Words.of(curve.mdp).titled(curve_value(curve)): curve(tau)} for tau in LEVELS
     ]),
-    Comparison: (comparison_view, comparison_rows),
+    Strategies: (strategies_chart, _strategy_rows),
     Record: (record_view, _record_facts),
     Experiment: (experiment_view, _experiment_rows),
     Estimate: (estimate_view, lambda estimate: {

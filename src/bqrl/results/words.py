@@ -177,7 +177,7 @@ def display_table(table: ResultTable) -> tuple[list[str], list[list[str]]]:
 def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = None) -> str:
     """One sentence on one level of a plan: what the policy gives, and what any policy could give; a second if it is fragile.
 
-    `level` is the plan's `summary()` with `law_exact`, `risk_neutral` (value and upper, or None) and `randomized_upper`;
+    `level` is the plan's `summary()` with `law_exact`, `risk_neutral` (value, upper and mean, or None) and `randomized_upper`;
     `law` is the plan's law, which determines the size of rounding errors if value and mean are near 0.
     """
     tau, beta, attitude, value = (level[key] for key in ("tau", "beta", "attitude", "value"))
@@ -209,11 +209,49 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
         parts.append(f"one random draw at the start gives {most}")
     elif upper is not None:
         parts.append(f"no policy can {verb} more than {most}")
+    if attitude == "nominal" and value > -math.inf:
+        chance = level.get("chance_below")
+        parts += price(
+            level["mean"], neutral["mean"] if neutral else None, words, level.get("below"), chance, level["law_exact"]
+        )
     if neutral:
         least = "" if _are_equal(neutral["upper"], neutral["value"]) else "at least "
         parts.append(f"the risk-neutral policy gives {least}{other}{' there' if attitude == 'robust' else ''}")
     said = sentence("; ".join(parts))
     return f"{said} Fragile: {fragility(level['margin']['below'])}." if level["fragile"] else said
+
+
+def price(
+    mean: float,
+    best: float | None,
+    words: Words,
+    below: float | None = None,
+    chance: float | None = None,
+    exact: bool = True,
+) -> list[str]:
+    """Parts of a sentence: the mean, its distance to the best mean, and the share of runs below a limit (at most, if a bound)."""
+    parts = []
+    if best is not None:
+        own = format_number(mean, SENTENCE_DIGITS)
+        less = format_number(best - mean, SENTENCE_DIGITS)
+        loses = best > mean and not _are_equal(mean, best)
+        parts.append(
+            f"mean {own}, " + (f"which is {less} less than the best mean" if loses else "the best of any policy")
+        )
+    if below is not None and chance is not None:
+        share = (
+            f"{'' if exact else 'at most '}{_short_percent(chance)} of {words.runs} end"
+            if chance
+            else f"no {words.run} ends"
+        )
+        parts.append(f"{share} below {format_number(below)}")
+    return parts
+
+
+def _short_percent(share: float) -> str:
+    """A share as a percentage with two digits, or with as many as it takes not to round it to 100 %."""
+    rounded = float(f"{share:.2g}") if share < 0.99 else float(f"{share:.4g}")
+    return percent(rounded if rounded < 1.0 else share)
 
 
 def order_of(experiment: Experiment, measure: str | None = None, words: Words = PLAIN) -> str:
@@ -333,6 +371,13 @@ def _(fact: facts.BestMean, words: Words = PLAIN) -> str:
     gap = words.amount(format_number(fact.gap, 3, 1))
     below = f"at most {gap} below the best mean" if fact.gap > 0.0 else "the best"
     return f"mean {mean}, {below} among policies with this guarantee; the best mean of all policies is {best}"
+
+
+@remark.register
+def _(fact: facts.LowTail, words: Words = PLAIN) -> str:
+    own, other = map(words.amount, tell_apart(fact.cvar, fact.neutral))
+    worst = f"the worst {percent(fact.tau)} of runs bring {own} on average"
+    return f"warning: {worst}, with the risk-neutral policy {other}; if that matters, plan for CVaR"
 
 
 @remark.register

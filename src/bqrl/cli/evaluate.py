@@ -1,0 +1,56 @@
+"""`bqrl evaluate`: strategies side by side in one problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from typer import Option
+
+from bqrl.checks import number
+from bqrl.cli.output import ProgressBar, warn
+from bqrl.cli.params import read_policies
+from bqrl.cli.problem import BELOW, CERTAINTY, POLICY, ProblemOptions, read_problem
+from bqrl.errors import ArgumentError
+from bqrl.planners.strategies import strategies
+from bqrl.results.plans import in_one_line, sizes
+from bqrl.results.result import check_folder
+from bqrl.results.strategies import FILES, strategies_document, strategies_result, strategy_sentences, strategy_table
+
+LEVELS = "Share of runs that may fall short, in (0, 1); may be given several times."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(ProblemOptions):
+    """Show strategies side by side: what each guarantees, its mean, its worst runs and its distance to the best policy."""
+
+    policy: Annotated[list[str] | None, Option(metavar="[NAME=]POLICY", help=POLICY)] = None
+    tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVELS)] = None
+    certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
+    below: Annotated[float | None, Option(help=BELOW)] = None
+
+    def run(self) -> None:
+        """Evaluate every strategy exactly, or with proven bounds."""
+        policies = read_policies(self.policy or ())
+        if not policies:
+            raise ArgumentError("Missing option '--policy', e.g. --policy today=rule.csv, or --policy always:ACTION")
+        taus = sorted({number(level, "tau", 0.0, 1.0, "()") for level in self.levels()})
+        below = None if self.below is None else number(self.below, "below")
+        check_folder(self.out, "strategies", FILES)
+        problem = read_problem(self)
+        words, mdp = problem.words, problem.mdp
+        if mdp is None:
+            raise ArgumentError(
+                f"{self.problem} does not expose its transition probabilities; play it with bqrl.simulate"
+            )
+        warn(*problem.notices)
+        settings = self.problem_settings() | {"tau": taus, "policy": self.policy, "below": below}
+        size = in_one_line(sizes(words.title, mdp), words)
+        with ProgressBar() as watch:
+            watch.phase("evaluating the strategies")
+            table = strategies(mdp, policies, taus, below=below)
+            result = None if self.out is None else strategies_result(table, words, settings, size)
+        self.conclude(
+            strategies_document(table, words, settings), result, header=f"{words.title}: {size}",
+            tables=[strategy_table(table, words)], lines=strategy_sentences(table, words),
+        )  # fmt: skip

@@ -1,0 +1,33 @@
+"""The tail of a quantile plan: a quantile does not see how bad the runs below it are.
+
+A plan gets the fact `LowTail` if its CVaR is far below that of the risk-neutral policy. Let gain be how much more the plan
+guarantees, and loss how much less its worst share tau of runs brings on average. "Far" means that the loss
+
+    exceeds the gain,    and exceeds FAR (a quarter) of mean - CVaR of the risk-neutral policy.
+
+The second condition ignores losses that are small beside the depth of the tail that the problem has anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bqrl.laws.law import Law
+from bqrl.laws.objectives import Quantile
+from bqrl.planners.facts import LowTail
+from bqrl.planners.plan import GAP_TOL, Plan
+
+FAR = 0.25
+
+
+def with_tail(plan: Plan, neutral: Law) -> Plan:
+    """Return the plan with the fact `LowTail` if it is proven; `neutral` is the (lower) law of the risk-neutral policy."""
+    if not isinstance(plan.objective, Quantile) or plan.attitude != "nominal":
+        return plan
+    tau, most = plan.tau, plan.law if plan.law_upper is None else plan.law_upper
+    own, other = most.cvar(tau), neutral.cvar(tau)
+    loss, gain, depth = other - own, most.quantile(tau) - neutral.quantile(tau), neutral.exact_mean - other
+    noise = GAP_TOL * max(abs(own), abs(other))
+    if loss <= max(gain, FAR * depth) + noise or any(isinstance(note, LowTail) for note in plan.notes):
+        return plan
+    return replace(plan, notes=(*plan.notes, LowTail(tau=tau, cvar=own, neutral=other)))

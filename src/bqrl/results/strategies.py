@@ -1,0 +1,222 @@
+"""Strategies side by side as a Result: their table, a sentence, their laws over one another, and values against a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import exact_text
+from bqrl.display import format_number, percent
+from bqrl.planners.strategies import Scenario, Strategies
+from bqrl.results import charts
+from bqrl.results.charts import Curve, Selector, altair, chart_of, lines, with_charts
+from bqrl.results.plan_charts import OUTSIDE
+from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, versions
+from bqrl.results.words import SENTENCE_DIGITS, Words, list_words, price
+
+CHART = "strategies"
+FILES = ("strategies.csv", "return_laws.csv", *chart_files([CHART]))
+BEST = "best of any policy"
+BOUNDS = (
+    "Where exact is no, quantiles and worst-case averages are proven lower bounds, distances and shares of low returns "
+    "are at most the stated ones, and means are exact."
+)
+
+
+def strategy_rows(table: Strategies) -> list[dict[str, Any]]:
+    """The rows without columns that say nothing: the model beside its parameters, and `exact` if all numbers are exact."""
+    hidden = {"model"} if table.scenarios[0].parameters else set()
+    hidden |= {"exact"} if table.exact else set()
+    return [{key: value for key, value in row.items() if key not in hidden} for row in table.rows()]
+
+
+def strategy_table(table: Strategies, words: Words) -> ResultTable:
+    """The rows with titles for people."""
+    titles = {"mean": "mean", "behind_mean": "below the best mean"}
+    for tau in table.taus:
+        level, certain = exact_text(tau), words.share(tau)
+        titles |= {f"quantile_{level}": f"in {certain} at least", f"cvar_{level}": f"worst {percent(tau)} on average"}
+        titles[f"behind_{level}"] = (
+            "below the best guarantee" if len(table.taus) == 1 else f"below the best in {certain}"
+        )
+    if table.below is not None:
+        titles["chance_below"] = f"share of {words.runs} below {format_number(table.below)}"
+    titles |= {f"parameter_{name}": f"{name} (parameter)" for name in table.scenarios[0].parameters}
+    caption = f"Strategies side by side{f', in {words.unit}' if words.unit else ''}." + (
+        "" if table.exact else f" {BOUNDS}"
+    )
+    return ResultTable(strategy_rows(table), titles=titles, caption=caption)
+
+
+def strategy_sentences(table: Strategies, words: Words) -> list[str]:
+    """The best guarantee among the strategies and its price; with several models, how often each strategy is best."""
+    tau, sure = table.taus[0], words.share(table.taus[0])
+    leaders = [_leader(table, one, tau) for one in table.scenarios]
+    if len(table.scenarios) == 1:
+        return [_sentence(table, table.scenarios[0], leaders[0], words)]
+    counts = {name: leaders.count(name) for name in table.names if name in leaders}
+    said = [f"{name} in {count}" for name, count in counts.items()]
+    if len(counts) == 1:
+        return [
+            f"{leaders[0]} guarantees the most of these strategies in {sure}, in each of the {len(leaders)} models."
+        ]
+    return [f"The strategy that guarantees the most in {sure}: {list_words(said)} of {len(leaders)} models."]
+
+
+def _leader(table: Strategies, scenario: Scenario, tau: float) -> str:
+    """The strategy with the best quantile; ties go to the better mean, then to the first."""
+    laws = {name: scenario.laws[name][0] for name in table.names}
+    return max(table.names, key=lambda name: (laws[name].quantile(tau), laws[name].exact_mean))
+
+
+def _sentence(table: Strategies, scenario: Scenario, name: str, words: Words) -> str:
+    """What one strategy gives, and its price."""
+    (law, upper), tau = scenario.laws[name], table.taus[0]
+    least = words.amount(format_number(law.quantile(tau), SENTENCE_DIGITS, -1))
+    chance = None if table.below is None else law.shortfall(table.below)
+    parts = price(law.exact_mean, scenario.best_mean, words, table.below, chance, upper is None)
+    alone = "" if len(table.names) == 1 else ", the most of these strategies"
+    return f"{'; '.join([f'{name}: in {words.share(tau)} at least {least}{alone}', *parts])}."
+
+
+def strategies_chart(table: Strategies, words: Words | None = None) -> Any:
+    """The quantile against a parameter, if one has several numbers as values; otherwise the laws over one another."""
+    words = Words.of(table) if words is None else words
+    parameter = next((name for name in table.scenarios[0].parameters if len(_numbers(table, name)) > 1), None)
+    return laws_chart(table, words) if parameter is None else parameter_chart(table, parameter, words)
+
+
+def laws_chart(table: Strategies, words: Words) -> Any:
+    """The share of runs above each return, one line per strategy; a list chooses the model."""
+    alt, models = altair(), [one.name for one in table.scenarios]
+    selectors = [Selector("model", "model", models, models)] if len(models) > 1 else []
+    laws = [(i, name, one.laws[name][0]) for i, one in enumerate(table.scenarios) for name in table.names]
+    low, high, outside = _axis(table)
+    room = 0.03 * (high - low or 1.0)
+    left, right = low - room, high + room
+    curves = []
+    for i, name, law in laws:
+        inside = (law.values > left) & (law.values < right)
+        x, y = law.values[inside], 1.0 - law.running[inside]
+        ends = [1.0 - law.cdf(end) for end in (left, right)]
+        curves.append(Curve(name, np.r_[left, x, right], np.r_[ends[0], y, ends[1]], view=(i,) if selectors else ()))
+    scales: dict[str, Any] = {"x": {"domain": [left, right]}, "y": {"domain": [0, 1]}}
+    title = f"share of {words.runs} that exceed it"
+    drawn = lines(curves, words.axis(words.total), title, selectors=selectors, scales=scales, step=True)
+    marks = chart_of(["y", "text"], [[1.0 - tau, words.share(tau)] for tau in table.taus]).encode(y=drawn.y)
+    text = marks.mark_text(align="left", dx=4, dy=9, color=charts.GREY).encode(x=alt.value(0), text="text:N")
+    more = [marks.mark_rule(strokeDash=[4, 3], color=charts.GREY), text]
+    if table.below is not None and left < table.below < right:
+        limit = chart_of(["x"], [[table.below]]).encode(x=drawn.x)
+        more.append(limit.mark_rule(strokeDash=[2, 2], color=charts.RED))
+    note = "The higher the line, the better." + ("" if table.exact else " Laws are proven lower bounds.")
+    note += "" if table.below is None else f" Red: {words.amount(format_number(table.below))}."
+    note += f" To the left of the axis: {list_words(outside)}." if outside else ""
+    said = f"How often each strategy exceeds a {words.total}"
+    return drawn.chart(said, note, *more)
+
+
+def _axis(table: Strategies) -> tuple[float, float, list[str]]:
+    """The range of returns to show, and the strategies below it: those whose returns do not overlap with the best strategy's."""
+    spans: dict[str, list[float]] = {}
+    for one in table.scenarios:
+        for name in table.names:
+            law = one.laws[name][0]
+            spans.setdefault(name, []).extend(law.quantile(u) for u in (OUTSIDE, *table.taus, 1.0 - OUTSIDE))
+    leaders = {_leader(table, one, table.taus[0]) for one in table.scenarios}
+    least = min(min(spans[name]) for name in leaders)
+    shown = [name for name in table.names if max(spans[name]) >= least]
+    ends = [x for name in shown for x in spans[name]]
+    return min(ends), max(ends), [name for name in table.names if name not in shown]
+
+
+def parameter_chart(table: Strategies, parameter: str, words: Words) -> Any:
+    """The quantile of every strategy, and the best of any policy, against one parameter; lists choose the other ones."""
+    settings = [one.parameters for one in table.scenarios]
+    values = {name: list(dict.fromkeys(each[name] for each in settings)) for name in settings[0] if name != parameter}
+    selectors = [
+        Selector(f"p{i}", name, [str(value) for value in given], given)
+        for i, (name, given) in enumerate(values.items())
+    ]
+    levels = [words.share(tau) for tau in table.taus]
+    selectors += [Selector("level", "certainty", levels, table.taus)] if len(levels) > 1 else []
+    curves = []
+    for (k, tau), place in product(enumerate(table.taus), product(*(range(len(given)) for given in values.values()))):
+        here = {name: given[i] for (name, given), i in zip(values.items(), place, strict=True)}
+        some = [one for one in table.scenarios if all(one.parameters[name] == x for name, x in here.items())]
+        some.sort(key=lambda one: float(one.parameters[parameter]))
+        x = np.array([float(one.parameters[parameter]) for one in some])
+        view = (*place, k) if len(levels) > 1 else place
+        for name in table.names:
+            curves.append(Curve(name, x, np.array([one.laws[name][0].quantile(tau) for one in some]), view=view))
+        if all(one.optimum[k] is not None for one in some):
+            curves.append(Curve(BEST, x, np.array([float(one.optimum[k] or 0.0) for one in some]), view=view))
+    palette = dict(zip(table.names, charts.PALETTE * (1 + len(table.names) // len(charts.PALETTE)), strict=False))
+    title = words.axis(f"return reached in {levels[0]}" if len(levels) == 1 else "return reached with this certainty")
+    colours = {name: palette.get(name, charts.GREY) for name in dict.fromkeys(curve.label for curve in curves)}
+    drawn = lines(curves, parameter, title, selectors=selectors, colours=colours, points=True)
+    note = f"Grey: the {BEST} in each model." if BEST in colours else ""
+    said = f"What each strategy guarantees by {parameter}"
+    return drawn.chart(said, note)
+
+
+def _numbers(table: Strategies, name: str) -> set[float]:
+    """The different values of a parameter; none if one of them is not a number."""
+    values = [one.parameters[name] for one in table.scenarios]
+    if any(isinstance(value, bool) or not isinstance(value, (int, float, np.number)) for value in values):
+        return set()
+    return set(map(float, values))
+
+
+def strategies_document(table: Strategies, words: Words, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The rows as JSON values; printed by `--json`."""
+    return {
+        "format": "bqrl strategies 1",
+        "title": words.title,
+        "settings": dict(settings),
+        "tau": list(table.taus),
+        "below": table.below,
+        "rows": table.rows(),
+        "meaning": strategy_sentences(table, words),
+        "versions": versions(),
+    }
+
+
+def strategies_result(table: Strategies, words: Words, settings: Mapping[str, Any], size: str = "") -> Result:
+    """The result of strategies side by side."""
+    rows: list[dict[str, Any]] = [
+        {
+            **({"model": one.name} if one.name else {}),
+            "strategy": f"{name}{end}",
+            "return": atom["value"],
+            "probability": atom["probability"],
+        }
+        for one in table.scenarios
+        for name in table.names
+        for end, law in _ends(one, name)
+        for atom in law.rows()
+    ]
+    caption = "The probability of every return under each strategy."
+    said: Sequence[Any] = strategy_sentences(table, words)
+    said = [*said, *([] if table.exact else [Sentence(BOUNDS, aside=True)])]
+    result = Result(
+        kind="strategies",
+        title=words.title,
+        settings=({"size": size} if size else {}) | asked_for(settings),
+        tables={
+            "strategies": strategy_table(table, words),
+            "return_laws": ResultTable(rows, titles={"return": words.axis(words.total)}, caption=caption),
+        },
+        sentences=said,
+        details=strategies_document(table, words, settings),
+    )
+    return with_charts(result, lambda: {CHART: strategies_chart(table, words)})
+
+
+def _ends(scenario: Scenario, name: str) -> list[tuple[str, Any]]:
+    """The law of a strategy, or both ends of its bracket."""
+    lower, upper = scenario.laws[name]
+    return [("", lower)] if upper is None else [(" lower", lower), (" upper", upper)]
