@@ -1,4 +1,4 @@
-"""Eight learners, one of them with two planners, on asset selling with unknown probabilities, scored exactly in every episode.
+"""All learners, one of them with two planners, on asset selling with unknown probabilities, scored exactly in every episode.
 
 The gap of an episode is the best achievable tau-quantile minus that of the evaluated policy; its sum over the episodes is
 the regret of the quantile. All learners share the seeds, and with them the randomness of the environment.

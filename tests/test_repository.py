@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import bqrl
+from bqrl.planners.solve import SOLVERS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -103,7 +104,7 @@ def test_our_modules_import_one_another_at_the_top():
 
 
 POSITIONAL = {"Law"}  # built as Law(values, probabilities)
-POSITIONAL |= {"Quantile", "Buffered", "Mean", "Chance", "Entropic", "MeanCVaR", "Utility"}  # built as CVaR(0.1)
+POSITIONAL |= {kind.__name__ for one in SOLVERS for kind in one.objectives}  # built as CVaR(0.1)
 POSITIONAL |= {"ResultTable", "Sentence"}  # their rows and their text come first, everything else by keyword
 
 

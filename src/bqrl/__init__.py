@@ -20,6 +20,8 @@ from typing import Any
 
 from gymnasium.envs.registration import register, registry
 
+from bqrl.problems import PROBLEMS
+
 __version__ = "0.1.0"
 
 _MODULES = ("envs", "errors", "theory")
@@ -79,12 +81,7 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-_PROBLEMS = """
-AmericanPut AssetSelling Bandit BettingGame Blackjack DeepSea Gambler Garnet GuardedMaze ICUSepsis Inventory Liquidation
-MachineReplacement MeanReversion NoisyCliff PerishableInventory Portfolio QuantileDomain RiverSwim SafeOrRisky
-SlipperyCliff Staffing TreatmentChoice
-""".split()
-for _name in _PROBLEMS:
+for _name in PROBLEMS:
     # Gymnasium warns if an id is registered twice, for example on reload.
     if f"bqrl/{_name}-v0" not in registry:
         register(f"bqrl/{_name}-v0", entry_point="bqrl.envs:make_env", kwargs={"name": _name})

@@ -16,7 +16,8 @@ from bqrl.cli import main
 from bqrl.cli.commands import COMMANDS, command_of, message_of
 from bqrl.cli.output import Command
 from bqrl.errors import ArgumentError, SizeError
-from bqrl.planners.solve import find_planner
+from bqrl.planners.registry import find_planner
+from bqrl.planners.solve import SOLVERS
 from bqrl.study.compare import FIRST_SEED
 
 
@@ -68,7 +69,7 @@ def test_a_command_and_its_function_have_the_same_defaults(cli, monkeypatch, com
         seen["seeds"] = len(seen["seeds"]) if seen["seeds"][0] == FIRST_SEED else seen["seeds"]
     defaults = {name: inspect.signature(function).parameters[name].default for name in names}
     if "planner" in names:  # None is the first planner that solves the objective
-        defaults["planner"] = defaults["planner"] or find_planner(bqrl.Quantile(0.1))[0]
+        defaults["planner"] = defaults["planner"] or find_planner(SOLVERS, bqrl.Quantile(0.1))
     assert {name: seen[name] for name in names} == defaults
     assert seen.get("options", {}) == {}
 
@@ -84,7 +85,7 @@ def test_an_interrupt_is_one_line_and_130(cli, tiny, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bqrl.cli.solve.plan_levels", interrupt)
+    monkeypatch.setattr("bqrl.cli.solve.plan_goals", interrupt)
     assert cli("solve", tiny, "--tau", 0.1) == (130, "", "bqrl: interrupted\n")
 
 
@@ -92,7 +93,7 @@ def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("bqrl.cli.solve.plan_levels", fail)
+    monkeypatch.setattr("bqrl.cli.solve.plan_goals", fail)
     code, out, err = cli("solve", tiny, "--tau", 0.1)
     assert (code, out) == (1, "")
     assert err == "bqrl: unexpected RuntimeError: two lines; BQRL_DEBUG=1 shows the traceback\n"

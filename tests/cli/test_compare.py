@@ -7,15 +7,15 @@ import pytest
 from helpers import SHORT, strict
 
 import bqrl
-from bqrl.cli.compare import EVERYONE, read_learners
-from bqrl.learners.run import LEARNERS
+from bqrl.cli.compare import read_learners
+from bqrl.learners.registry import LEARNERS, everyone
 from bqrl.policies.shares import uniform
 from bqrl.results.result import read
 from bqrl.study.scores import Experiment
 
 
 def test_everyone_is_compared_unless_told(cli):
-    entries = read_learners(EVERYONE)
+    entries = everyone()
     assert {learner for learner, _ in entries} == set(LEARNERS)
     assert [params for _, params in entries if params] == [{"planner": "greedy"}]
     code, out, err = cli("compare", "AssetSelling", "--tau", 0.5, "--episodes", 8, "--seeds", 1, "--workers", 1)
@@ -42,8 +42,8 @@ def test_compare_measures_every_learner_as_learn_does(cli, tiny, tmp_path):
     assert [one["label"] for one in found["learners"]] == ["UCBVI", "Q-learning, epsilon=0.5,0.1, learning_rate=0.2"]
     alone = strict(cli("learn", tiny, "--tau", 0.4, *SHORT, "--learner", "ucbvi", "--json")[1])
     assert found["learners"][0]["runs"] == alone["learners"][0]["runs"]
-    assert found["random"]["quantile"] == bqrl.evaluate(bqrl.load(tiny), uniform(bqrl.load(tiny))).quantile(0.4)
-    assert found["random"]["gap"] == pytest.approx(25 * (found["best"]["quantile"] - found["random"]["quantile"]))
+    assert found["random"]["value"] == bqrl.evaluate(bqrl.load(tiny), uniform(bqrl.load(tiny))).quantile(0.4)
+    assert found["random"]["gap"] == pytest.approx(25 * (found["best"]["value"] - found["random"]["value"]))
     named = {"learners.csv", "beats.csv", "curves.csv", "promises.png", "gaps.pdf"}
     assert {"record_ucbvi_seed42.npz", "record_ucbvi_seed43.npz"} | named <= set(os.listdir(tmp_path / "o"))
     assert "record_q-learning_epsilon-0.5-0.1_learning_rate-0.2_seed42.npz" in os.listdir(tmp_path / "o")

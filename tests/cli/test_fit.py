@@ -146,7 +146,7 @@ def test_a_buffer_applies_to_every_number(cli, log):
     assert logging["value"] == pytest.approx(worst.mean())
     assert [row["value"] for row in content["projection"]] == sorted(row["value"] for row in content["projection"])
     assert robust["value"] < content["projection"][0]["value"] < plug_in["value"]
-    assert "the CVaR at 0.2 of the return is at least" in content["sentence"]
+    assert "over the worst 20 % of episodes you get at least" in content["sentence"]
     assert "CVaR at 0.2" in cli("fit", *options, "--beta", 0.2)[1].splitlines()[1]
     assert_refused(cli("fit", *options, "--beta", 0.3), "beta must be a number in [0, tau] = [0, 0.2], got 0.3")
 

@@ -29,7 +29,8 @@ def test_learn_prints_a_table_and_what_it_means(cli):
     assert (code, err) == (0, "")
     text = " ".join(out.split())
     assert (
-        "AssetSelling: 26 states, 2 actions, 10 stages, start 5; PSRL, level 0.1, 25 episodes, 2 seeds from 42" in text
+        "AssetSelling: 26 states, 2 actions, 10 stages, start 5; PSRL, 0.1-quantile, 25 episodes, 2 seeds from 42"
+        in text
     )
     for heading in (
         "learner",
@@ -53,14 +54,14 @@ def test_learn_measures_what_the_library_measures(cli):
     assert out.isascii()
     found = strict(out)
     assert found["format"] == "bqrl learn 2"
-    assert found["best"]["quantile"] == bqrl.solve(mdp, 0.3).value
-    assert found["random"]["quantile"] == bqrl.evaluate(mdp, uniform(mdp)).quantile(0.3)
+    assert found["best"]["value"] == bqrl.solve(mdp, 0.3).value
+    assert found["random"]["value"] == bqrl.evaluate(mdp, uniform(mdp)).quantile(0.3)
     (learner,) = found["learners"]
     assert [row["seed"] for row in learner["runs"]] == [5, 6]
     for row in learner["runs"]:
         record = bqrl.learn(mdp, "ucbvi", 0.3, 25, row["seed"])
         final = bqrl.evaluate(mdp, record.final_policy)
-        assert row["quantile"] == final.quantile(0.3)
+        assert row["value"] == final.quantile(0.3)
         assert row["mean"] == pytest.approx(final.mean())
         assert row["gap"] == pytest.approx(record.gap().sum())
         assert row["regret"] == pytest.approx(record.expected_regret().sum())
@@ -157,7 +158,7 @@ def test_learn_writes_everything_and_prints_the_same_document(cli, tiny, tmp_pat
         lines = [strict(line) for line in (folder / f"episodes_seed{seed}.jsonl").read_text().splitlines()]
         assert [line["return"] for line in lines] == record.returns.tolist()
     policy = bqrl.load(folder / "policy_tau0p4.npz")
-    assert bqrl.evaluate(mdp, policy).quantile(0.4) == max(row["quantile"] for row in rows)
+    assert bqrl.evaluate(mdp, policy).quantile(0.4) == max(row["value"] for row in rows)
     curves = list(csv.DictReader(io.StringIO((folder / "curves.csv").read_text())))
     assert [int(row["episode"]) for row in curves] == list(range(1, 26))
     assert float(curves[-1]["gap_mean"]) == pytest.approx(stored["learners"][0]["mean"]["gap"])
@@ -300,7 +301,7 @@ def test_a_toy_text_id_is_learned_and_scored(cli):
     assert (code, err) == (0, "")
     found = strict(out)
     assert found["model"] | {"name": "FrozenLake-v1", "states": 16, "horizon": 30, "start": "0"} == found["model"]
-    assert found["best"]["quantile"] == bqrl.solve(bqrl.from_gymnasium("FrozenLake-v1", horizon=30), 0.5).value
+    assert found["best"]["value"] == bqrl.solve(bqrl.from_gymnasium("FrozenLake-v1", horizon=30), 0.5).value
 
 
 def test_an_environment_without_a_kernel_has_returns_only(cli, tmp_path):

@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import check_env
 
 import bqrl
 from bqrl.envs import about, make, names
-from bqrl.envs.registry import MODULES
+from bqrl.problems import PROBLEMS
 
 ARRAYS = ("mu", "row_start", "successor", "probability", "reward", "available", "known")
 SHARED = [
@@ -35,13 +35,13 @@ def name(request):
 def test_there_are_at_least_fifteen_problems_and_all_are_registered():
     assert len(names()) >= 15
     assert names() == sorted(names(), key=str.lower)
-    assert bqrl._PROBLEMS == names()
+    assert list(PROBLEMS) == names()
     assert {f"bqrl/{name}-v0" for name in names()} == {key for key in gym.registry if key.startswith("bqrl/")}
 
 
 def test_a_problem_has_one_file_with_a_story_units_and_a_documented_builder(name):
     problem = about(name)
-    module = import_module(f"bqrl.envs.{MODULES[name]}")
+    module = import_module(f"bqrl.envs.{PROBLEMS[name]}")
     assert inspect.getmodule(problem.build) is module
     assert problem.unit
     assert problem.stage

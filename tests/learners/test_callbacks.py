@@ -28,7 +28,7 @@ def test_one_json_object_an_episode(tmp_path):
     assert [line["return"] for line in found] == record.returns.tolist()
     assert [line["beta"] for line in found] == record.notes["beta"].tolist()
     assert [line["gap"] for line in found] == record.gap().tolist()
-    assert [line["quantile"] for line in found] == record.quantile(0.3).tolist()
+    assert [line["value"] for line in found] == record.quantile(0.3).tolist()
     assert [line["mean"] for line in found] == record.means().tolist()
 
 

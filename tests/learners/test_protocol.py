@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from learner_problems import chain
 
+import bqrl
 from bqrl.envs import asset_selling, make
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.learners.protocol import Episode, Task, blank_model, stored_array, with_events
@@ -9,7 +10,9 @@ from bqrl.mdp.model import MDP
 
 
 def task(mdp, discount=1.0):
-    return Task(structure=mdp.structure, model=None, discount=discount, tau=0.5, episodes=5, delta=0.05)
+    return Task(
+        structure=mdp.structure, model=None, discount=discount, objective=bqrl.Quantile(0.5), episodes=5, delta=0.05
+    )
 
 
 def test_a_task_knows_the_structure_and_not_the_kernel():

@@ -10,12 +10,20 @@ from bqrl.learners.protocol import Task, blank_model
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.run import Run, learn
 from bqrl.planners.expected import best_mean
+from bqrl.policies.shares import uniform
 
 SMALL = asset_selling(offers=6, start=1, distribution="geometric")
 
 
 def learner(mdp, tau=0.3, seed=0, **params):
-    task = Task(structure=mdp.structure, model=blank_model(mdp), discount=1.0, tau=tau, episodes=50, delta=0.05)
+    task = Task(
+        structure=mdp.structure,
+        model=blank_model(mdp),
+        discount=1.0,
+        objective=bqrl.Quantile(tau),
+        episodes=50,
+        delta=0.05,
+    )
     return PSRL(task, np.random.default_rng(seed), **params)
 
 
@@ -98,7 +106,7 @@ def test_the_first_plan_is_risk_neutral_and_later_ones_aim_at_the_quantile():
 )
 def test_a_draw_is_played_if_its_gain_outweighs_its_cost(monkeypatch, waited, chance, explores):
     """Success has the posterior mean 0.7 for one arm and 0.6 for the other, whose draw must exceed 0.8, and 0.75 after a wait."""
-    monkeypatch.setattr("bqrl.learners.psrl.centred_window", lambda tau, t: (1.0, 1.0))  # the mean
+    monkeypatch.setattr("bqrl.learners.psrl.centred_window", lambda tau, t, beta: (1.0, 1.0))  # the mean
     psrl = learner(two_arms(), prior=1e-9)
     psrl.t, psrl._explored = 100, 100 - waited
     pays = psrl.replanner.model.reward[0] == 1.0
@@ -156,3 +164,41 @@ def test_states_that_are_never_met_do_not_change_what_is_learned():
     one, other = (learn(mdp, "psrl", 0.3, 60, 5) for mdp in (small, large))
     assert one.returns.tobytes() == other.returns.tobytes()
     assert one.notes["explores"].tolist() == other.notes["explores"].tolist()
+
+
+@pytest.mark.parametrize("learner", ["psrl", "ucb-bqrl"])
+@pytest.mark.parametrize(("problem", "goal"), [
+    ("SafeOrRisky", bqrl.CVaR(0.1)), ("SafeOrRisky", bqrl.Buffered(0.5, 0.3)), ("SafeOrRisky", bqrl.Mean()),
+    ("Bandit", bqrl.CVaR(0.5)),
+])  # fmt: skip
+def test_learning_for_an_averaged_objective_approaches_its_certified_value(learner, problem, goal):
+    record = bqrl.learn(problem, learner, objective=goal, episodes=400, seed=3)
+    plan, play = bqrl.solve(problem, goal), goal(bqrl.evaluate(problem, uniform(bqrl.envs.make(problem))))
+    assert record.objective == goal
+    assert record.gap().min() >= -1e-9 * max(1.0, abs(plan.value))  # no policy beats the certified optimum
+    assert record.gap() == pytest.approx(plan.value - record.value())
+    assert record.gap()[-100:].mean() <= 0.08 * (plan.value - play) + 1e-9
+
+
+@pytest.mark.parametrize("learner", ["psrl", "ucb-bqrl"])
+def test_a_mean_is_learned_with_the_window_of_all_levels(learner):
+    record = bqrl.learn("SafeOrRisky", learner, objective=bqrl.Mean(), episodes=10, seed=1)
+    assert record.notes["beta"].tolist() == [1.0] * 10
+    assert record.gap().tolist() == record.expected_regret().tolist()
+
+
+@pytest.mark.parametrize("learner", ["psrl", "ucb-bqrl"])
+def test_a_run_for_cvar_continues_from_its_checkpoint_with_the_same_bits(learner, tmp_path):
+    whole = bqrl.learn("SafeOrRisky", learner, objective=bqrl.CVaR(0.2), episodes=30, seed=2)
+    first = Run(bqrl.envs.make("SafeOrRisky"), learner, bqrl.CVaR(0.2), 30, 2)
+    for _ in range(11):
+        first.step()
+    second = Run(bqrl.envs.make("SafeOrRisky"), learner, bqrl.CVaR(0.2), 30, 2)
+    second.restore({name: np.array(value) for name, value in first.state().items()})
+    while second.t < second.total:
+        second.step()
+    assert second.record().returns.tolist() == whole.returns.tolist()
+    bqrl.save(whole, tmp_path / "record.npz")
+    again = bqrl.load(tmp_path / "record.npz")
+    assert again.objective == bqrl.CVaR(0.2)
+    assert again.gap().tolist() == whole.gap().tolist()  # the optimum of its objective is stored

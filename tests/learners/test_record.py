@@ -216,13 +216,13 @@ def test_settings_say_everything_that_fixes_the_run(record, tmp_path):
     stored = json.loads(str(read_arrays(tmp_path / "record.npz")["settings"]))
     assert stored == record.settings
     assert stored["learner"] == "ucbvi"
-    assert (stored["tau"], stored["episodes"], stored["seed"]) == (0.3, 60, 7)
-    again = learn(MODEL, stored["learner"], stored["tau"], stored["episodes"], stored["seed"], **stored["params"])
+    assert (stored["objective"], stored["episodes"], stored["seed"]) == ("quantile:0.3", 60, 7)
+    again = learn(MODEL, stored["learner"], record.tau, stored["episodes"], stored["seed"], **stored["params"])
     assert np.array_equal(again.returns, record.returns)
 
 
 def test_a_record_prints_in_one_line(record):
-    assert repr(record).startswith("Record(learner=ucbvi, tau=0.3, seed=7, 60 episodes, mean return ")
+    assert repr(record).startswith("Record(learner=ucbvi, objective=quantile:0.3, seed=7, 60 episodes, mean return ")
     assert "\n" not in repr(record)
 
 

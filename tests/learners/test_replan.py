@@ -245,3 +245,19 @@ def test_a_buffer_that_rounding_decides_is_none():
     found = planner.window(kernel, 0.3, 1e-12)
     assert (found.policy.target, found.nominal, found.bound) == (plain.policy.target, plain.nominal, plain.bound)
     assert planner.score(plain.policy, kernel, 0.3, 1e-12) == plain.nominal
+
+
+@given(st.floats(1e-3, 1.0), st.floats(0.0, 1.0), st.integers(0, 10**7))
+def test_the_centred_window_of_an_averaged_objective(tau, share, t):
+    """It holds the levels of the objective, is [0, 1] for the mean, and narrows to the objective."""
+    beta = share * tau
+    level, buffer = centred_window(tau, t, beta)
+    assert 0.0 <= level - buffer <= tau - beta + 1e-12
+    assert tau - 1e-12 <= level <= 1.0
+    wider, longer = centred_window(tau, t // 2, beta)
+    assert wider >= level
+    assert wider - longer <= level - buffer + 1e-12
+    if beta == tau:
+        assert level - buffer == pytest.approx(0.0, abs=1e-15)  # CVaR: the lower end does not move
+    assert centred_window(1.0, t, 1.0) == (1.0, 1.0)
+    assert centred_window(tau, 10**15, beta) == pytest.approx((tau, beta), abs=1e-6)

@@ -596,7 +596,13 @@ def test_the_tuned_parameter_exists(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in MODEL_FREE])
 def test_planning_without_rewards_is_refused(name):
-    facts = {"structure": SMALL.structure, "discount": 1.0, "tau": 0.5, "episodes": 10, "delta": 0.05}
+    facts = {
+        "structure": SMALL.structure,
+        "discount": 1.0,
+        "objective": bqrl.Quantile(0.5),
+        "episodes": 10,
+        "delta": 0.05,
+    }
     with pytest.raises(ArgumentError, match="needs the rewards"):
         LEARNERS[name](Task(model=None, **facts), np.random.default_rng(0))
     LEARNERS[name](Task(model=blank_model(SMALL), **facts), np.random.default_rng(0))
@@ -605,7 +611,12 @@ def test_planning_without_rewards_is_refused(name):
 def test_settings_hold_everything_that_fixes_the_run():
     settings = learn(SMALL, "ucb-bqrl", 0.3, 4, 7, c_conf=0.1).settings
     assert json.loads(json.dumps(settings)) == settings
-    assert (settings["learner"], settings["tau"], settings["episodes"], settings["seed"]) == ("ucb-bqrl", 0.3, 4, 7)
+    assert (settings["learner"], settings["objective"], settings["episodes"], settings["seed"]) == (
+        "ucb-bqrl",
+        "quantile:0.3",
+        4,
+        7,
+    )
     assert settings["params"] == {"c_conf": 0.1}
     assert len(settings["digest"]) == 64
 

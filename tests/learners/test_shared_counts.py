@@ -52,7 +52,14 @@ def by_stage():
 
 
 def task_of(mdp, T=50):
-    return Task(structure=mdp.structure, model=blank_model(mdp), discount=1.0, tau=0.3, episodes=T, delta=0.05)
+    return Task(
+        structure=mdp.structure,
+        model=blank_model(mdp),
+        discount=1.0,
+        objective=bqrl.Quantile(0.3),
+        episodes=T,
+        delta=0.05,
+    )
 
 
 def counted(mdp, n, seed=0, stationary=None):

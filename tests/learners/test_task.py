@@ -5,6 +5,7 @@ from gymnasium.spaces import Box, Discrete
 
 from bqrl.envs import asset_selling
 from bqrl.errors import ArgumentError, ArgumentTypeError, EpisodeError, SizeError
+from bqrl.laws.objectives import Quantile
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.learners.task import open_structure, pose
 from bqrl.mdp.from_gymnasium import from_gymnasium
@@ -192,7 +193,7 @@ def test_the_open_structure_knows_only_that_the_end_absorbs():
     assert structure.support_size.reshape(-1).tolist() == [3, 3, 3, 3, 1, 1]
     assert structure.successor.tolist() == [0, 1, 2] * 4 + [2, 2]
     assert structure.known.reshape(-1).tolist() == [False] * 4 + [True] * 2
-    facts = {"tau": 0.5, "episodes": 5, "delta": 0.05}
+    facts = {"objective": Quantile(0.5), "episodes": 5, "delta": 0.05}
     mdp, task, _ = pose(Corridor(), LEARNERS["sarsa"], 3, None, np.random.default_rng(0), facts, None)
     assert mdp is None
     assert task.model is None

@@ -19,7 +19,14 @@ MODEL = bqrl.envs.make("AssetSelling")
 
 
 def learner(mdp, tau=0.3, T=50, seed=0, **params):
-    task = Task(structure=mdp.structure, model=blank_model(mdp), discount=1.0, tau=tau, episodes=T, delta=0.05)
+    task = Task(
+        structure=mdp.structure,
+        model=blank_model(mdp),
+        discount=1.0,
+        objective=bqrl.Quantile(tau),
+        episodes=T,
+        delta=0.05,
+    )
     return UCBBQRL(task, np.random.default_rng(seed), **params)
 
 

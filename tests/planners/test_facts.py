@@ -27,7 +27,7 @@ def test_the_facts_of_a_plan_agree_with_its_numbers():
     assert plan.notes == (BestMean(mean=plan.mean, gap=plan.details["mean_gap"], best=plan.details["best_mean"]),)
     robust = bqrl.solve("SafeOrRisky", tau=0.1, radius=0.1, attitude="robust", points=50)
     first, rounded = robust.notes
-    assert first == Guaranteed(value=robust.value, tau=0.1)
+    assert first == Guaranteed(value=robust.value, objective=bqrl.Quantile(0.1))
     assert (type(rounded), rounded.points, rounded.up) == (RoundedReturns, size, False)
     assert len(robust.remarks) == 2
     with pytest.raises(FrozenInstanceError):

@@ -124,8 +124,8 @@ def test_saved_rules_play_the_same(tmp_path):
         ({"rule": "threshold", "order": {"state": ["new"]}}, "order must have the keys 'states' and 'actions' only, got 'state'"),
         ({"rule": "state", "starts": np.zeros(6, int)}, "starts must be a list or a dict of rules, got ndarray; pass [rule]"),
         ({"rule": "state", "starts": [np.full((6, 3), 1 / 3)]}, "starts[0] must be a rule without chance"),
-        ({"rule": "state", "radius": 0.1, "attitude": "robust"}, "expected one of radius and rule, got both; drop one of them"),
-        ({"rule": "state", "planner": "greedy"}, "planner must be 'target' with rule, got 'greedy'"),
+        ({"rule": "state", "radius": 0.1, "attitude": "robust"}, "expected one of radius and rule='state', got both"),
+        ({"rule": "state", "planner": "greedy"}, "planner must be 'target' with rule='state', got 'greedy'"),
     ],
 )  # fmt: skip
 def test_bad_arguments_get_one_line(arguments, message):
@@ -144,5 +144,5 @@ def test_rules_that_available_actions_forbid_are_refused():
         ValueError, match="be 'stage-state' or 'state', because the actions available at stage 1 allow no threshold"
     ):
         bqrl.solve(bqrl.MDP(listed, horizon=1, start=[0.4, 0.3, 0.3]), tau=0.1, rule="threshold")
-    with pytest.raises(ValueError, match="objective must be a quantile, buffered or not, with rule"):
+    with pytest.raises(ValueError, match="objective must be a Quantile or Buffered with rule='state'"):
         bqrl.solve("MachineReplacement", bqrl.Chance(80.0), rule="state")

@@ -55,7 +55,7 @@ def test_policies_that_lose_little_of_little_are_not_optimal(found):
     model = bqrl.MDP(np.ones((1, 2, 1)), np.array([[0.0, 1e-10]]), horizon=2)
     experiment = bqrl.compare(model, ["q-learning"], tau=0.3, episodes=2, seeds=8, workers=1)
     runs = learning_document(replace(found, experiment=experiment))["learners"][0]["runs"]
-    worse = [run["settled"] for run in runs if run["quantile"] < 2e-10]
+    worse = [run["settled"] for run in runs if run["value"] < 2e-10]
     assert worse
     assert set(worse) == {None}
 
@@ -65,12 +65,10 @@ def test_the_document_holds_the_numbers_of_the_records(found, document):
         records = found.experiment.records[one["label"]]
         assert [row["gap"] for row in one["runs"]] == [pytest.approx(record.gap(0.3).sum()) for record in records]
         finals = [bqrl.evaluate(MODEL, record.final_policy).quantile(0.3) for record in records]
-        assert [row["quantile"] for row in one["runs"]] == finals
+        assert [row["value"] for row in one["runs"]] == finals
         assert one["std"]["gap"] == pytest.approx(np.std([row["gap"] for row in one["runs"]], ddof=1))
-    assert document["best"]["quantile"] == bqrl.guarantee_curve(MODEL)(0.3)
-    assert document["random"]["gap"] == pytest.approx(
-        40 * (document["best"]["quantile"] - document["random"]["quantile"])
-    )
+    assert document["best"]["value"] == bqrl.guarantee_curve(MODEL)(0.3)
+    assert document["random"]["gap"] == pytest.approx(40 * (document["best"]["value"] - document["random"]["value"]))
     pair = document["beats"][0]
     gaps = {one["label"]: np.array([row["gap"] for row in one["runs"]]) for one in document["learners"]}
     assert pair["probability"] == beats(gaps[pair["learner"]], gaps[pair["other"]])
@@ -105,7 +103,7 @@ def test_a_learner_is_optimal_only_where_all_of_its_runs_are(found, document):
 def test_every_amount_of_a_run_has_its_unit(found, document):
     for table in learner_tables(found, document).values():
         titles = dict(zip(table.columns, [table.titles.get(key, key) for key in table.columns], strict=True))
-        assert (titles["quantile"], titles["gap"]) == ("quantile (EUR)", "cumulative gap (EUR)")
+        assert (titles["value"], titles["gap"]) == ("quantile (EUR)", "cumulative gap (EUR)")
         assert (titles["mean"], titles["settled"]) == ("mean (EUR)", "optimal after (episodes)")
     result = learning_result(found, document, {})
     assert result.tables["curves"].titles["gap_low"] == "cumulative gap, low (EUR)"
@@ -139,11 +137,14 @@ def test_a_result_writes_only_files_that_were_announced(found, document):
     stems = [
         file_stem(one.learner, one.params, seed, alone=False) for one in found.experiment.learners for seed in range(3)
     ]
-    assert not_announced(contents(result), learning_files(0.3, stems)) == {"result.json"}
-    assert not_announced(contents(single), learning_files(0.3, ["seed0", "seed1", "seed2"])) == {"result.json"}
-    for spec in result.charts.values():
-        said = " ".join(spec["title"]["subtitle"])
-        assert said == f"Band: {band_name(3)}."
+    assert not_announced(contents(result), learning_files(bqrl.Quantile(0.3), stems)) == {"result.json"}
+    assert not_announced(contents(single), learning_files(bqrl.Quantile(0.3), ["seed0", "seed1", "seed2"])) == {
+        "result.json"
+    }
+    said = {name: " ".join(spec["title"]["subtitle"]) for name, spec in result.charts.items()}
+    assert said["promises"] == f"Band: {band_name(3)}."
+    assert said["gaps"].startswith("Q-learning has the smallest mean cumulative gap")  # the finding, then the band
+    assert said["gaps"].endswith(f" Band: {band_name(3)}.")
     last = [row for row in result.tables["curves"].rows if row["episode"] == 40]
     means = {one["label"]: one["mean"]["gap"] for one in document["learners"]}
     assert {row["learner"]: row["gap_mean"] for row in last} == pytest.approx(means)
@@ -161,7 +162,7 @@ def test_names_of_files_hold_no_separator():
 
 def test_what_was_found_is_said_once_and_the_charts_show_it(found, document):
     """Once, the titles of the charts repeated the sentences above them."""
-    ends = {one["label"]: one["mean"]["quantile"] for one in document["learners"]}
+    ends = {one["label"]: one["mean"]["value"] for one in document["learners"]}
     assert f"-quantile of the final policies of {max(ends, key=ends.get)} " in document["meaning"]
     assert "smallest mean cumulative gap" in document["meaning"]
     promises, gaps = (" ".join(one.to_dict()["title"]["text"]) for one in learning_charts(found, document).values())

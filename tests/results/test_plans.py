@@ -33,7 +33,7 @@ def solved(taus=(0.2, 0.5), others=(0.8,), **options):
 def test_a_result_writes_only_files_that_were_announced():
     result = plan_result(solved())
     assert result.left_out == []
-    assert not_announced(contents(result), plan_files([0.2, 0.5])) == {"result.json"}
+    assert not_announced(contents(result), plan_files([bqrl.Quantile(0.2), bqrl.Quantile(0.5)])) == {"result.json"}
     assert result.settings == {"size": "7 states, 2 actions, 4 weeks, start 2", "tau": [0.2, 0.5]}
     assert list(result.charts) == ["guarantee_curve", "return_law", "policy_map"]
 

@@ -245,16 +245,16 @@ def test_amounts_carry_the_unit_of_the_problem():
     assert "the risk-neutral policy gives 0.7083 QALY" in text
 
 
-BEST = {"quantile": 10.0, "mean": 11.0, "error": 0.0, "score_error": 0.0}
+BEST = {"value": 10.0, "mean": 11.0, "error": 0.0, "score_error": 0.0}
 
 
 def document(*learners, best=BEST, random=2.0):
     """Learners as their label and the quantiles of their final policies, one per seed."""
     entries = [
-        {"label": label, "runs": [{"quantile": end} for end in ends], "mean": {"quantile": float(np.mean(ends))}}
+        {"label": label, "runs": [{"value": end} for end in ends], "mean": {"value": float(np.mean(ends))}}
         for label, *ends in learners
     ]
-    return {"learners": entries, "tau": 0.1, "best": best, "random": best and {"quantile": random}}
+    return {"learners": entries, "objective": "quantile:0.1", "best": best, "random": best and {"value": random}}
 
 
 class Ends(Experiment):
@@ -290,18 +290,30 @@ GAP = "mean cumulative gap to the exact optimum"
 )  # fmt: skip
 def test_an_order_says_no_more_than_the_seeds_show(given, text):
     seeds = tuple(range(len(next(iter(given.values())))))
-    assert order_of(Ends(problem=None, tau=0.1, episodes=100, seeds=seeds, learners=(), records=given)) == text
+    assert (
+        order_of(
+            Ends(problem=None, objective=bqrl.Quantile(0.1), episodes=100, seeds=seeds, learners=(), records=given)
+        )
+        == text
+    )
 
 
 @pytest.mark.parametrize("mean", [37.275, 37.275 - 1e-14, 37.275 + 1e-14])
 def test_a_sentence_and_a_table_round_a_mean_alike(mean):
-    ends = Ends(problem=None, tau=0.1, episodes=100, seeds=(0,), learners=(), records={"A": [mean]})
+    ends = Ends(
+        problem=None, objective=bqrl.Quantile(0.1), episodes=100, seeds=(0,), learners=(), records={"A": [mean]}
+    )
     assert f" of {display_table(ResultTable([{'gap': mean, 'gap_std': None}]))[1][0][0]} after " in order_of(ends)
 
 
 def test_an_order_carries_the_unit_of_the_problem():
     ends = Ends(
-        problem=None, tau=0.1, episodes=100, seeds=(0, 1), learners=(), records={"A": [1.0, 2.0], "B": [8.0, 9.0]}
+        problem=None,
+        objective=bqrl.Quantile(0.1),
+        episodes=100,
+        seeds=(0, 1),
+        learners=(),
+        records={"A": [1.0, 2.0], "B": [8.0, 9.0]},
     )
     clear = " (a clear difference at 95 % confidence)"
     text = order_of(ends, words=Words(title="", unit="QALY"))
@@ -334,7 +346,7 @@ def test_small_amounts_that_differ_are_not_called_equal():
     said = meaning(LEVEL | small)
     assert "no policy can promise more than 3e-09; mean 4e-09, which is 1e-09 less than the best mean; " in said
     assert "the risk-neutral policy gives at least 1e-09" in said
-    best = BEST | {"quantile": 6e-10}
+    best = BEST | {"value": 6e-10}
     said = learning_sentences(document(("A", 5e-10), ("B", 2e-10), best=best, random=0.0), "A leads", Words(title="x"))
     assert "from the final policy of A; the best policy reaches 6e-10" in said
 
@@ -358,7 +370,14 @@ def test_a_bracketed_optimum_is_called_a_proven_lower_value():
         error = 0.01861
 
     text = order_of(
-        Bracketed(problem=None, tau=0.1, episodes=100, seeds=(0,), learners=(), records={"A": [1.0], "B": [8.0]})
+        Bracketed(
+            problem=None,
+            objective=bqrl.Quantile(0.1),
+            episodes=100,
+            seeds=(0,),
+            learners=(),
+            records={"A": [1.0], "B": [8.0]},
+        )
     )
     assert text.startswith(f"A has the smallest mean cumulative gap to {PROVEN}, 1 after 100 episodes")
 
@@ -399,7 +418,12 @@ def test_the_unit_of_a_model_or_plan():
 
 def test_the_largest_return_leads():
     ends = Ends(
-        problem=None, tau=0.1, episodes=100, seeds=(0, 1), learners=(), records={"a": [1.0, 2.0], "b": [8.0, 9.0]}
+        problem=None,
+        objective=bqrl.Quantile(0.1),
+        episodes=100,
+        seeds=(0, 1),
+        learners=(),
+        records={"a": [1.0, 2.0], "b": [8.0, 9.0]},
     )
     assert order_of(ends, "return").startswith(
         "b has the largest mean cumulative return, 8.5 after 100 episodes; then a 1.5"
@@ -430,7 +454,7 @@ def test_a_mean_of_quantiles_is_not_called_a_promise():
     assert "you get" not in said
     assert " run" not in said  # neither for an episode nor for a seed
     negative = learning_sentences(
-        document(("A", -41.5, -41.5), best=BEST | {"quantile": -25.0}, random=-60.0), "A leads", Words(title="x")
+        document(("A", -41.5, -41.5), best=BEST | {"value": -25.0}, random=-60.0), "A leads", Words(title="x")
     )
     assert "is -41.5 on average over 2 seeds; the best policy reaches -25, random play -60" in negative
 
@@ -477,7 +501,7 @@ def test_bounds_in_facts_are_rounded_away_from_the_value():
     assert "within 0.031 of" in words.remark(near)
     assert "by more than 1.4" in words.remark(facts.BestDeterministic(randomized=2.0, gap=1.3333))
     assert words.remark(facts.RoundedReturns(points=1, error=0.12341, up=True)).endswith("to 1 point, by at most 0.124")
-    assert words.remark(facts.Guaranteed(value=2 / 3, tau=0.1)).startswith(
+    assert words.remark(facts.Guaranteed(value=2 / 3, objective=bqrl.Quantile(0.1))).startswith(
         "at least 0.666666 with probability above 0.9"
     )
 

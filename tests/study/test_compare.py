@@ -8,7 +8,7 @@ import pytest
 from helpers import Corridor
 
 import bqrl
-import bqrl.learners.run
+import bqrl.learners.registry
 from bqrl.errors import ArgumentError
 from bqrl.study.compare import compare
 from bqrl.study.scores import band_name
@@ -121,7 +121,7 @@ def test_the_order_is_by_gap_or_by_late_return(experiment):
 
 
 def test_what_cannot_be_sent_to_a_process_is_refused_before_any_run(problem):
-    learner, lock = bqrl.learners.run.find_learner("sarsa"), threading.Lock()
+    learner, lock = bqrl.learners.registry.find_learner("sarsa"), threading.Lock()
 
     def own(task, rng):
         with lock:
@@ -224,7 +224,7 @@ def test_a_folder_keeps_finished_runs_for_any_number_of_workers(experiment, prob
 
 
 def test_a_folder_needs_runs_that_can_be_identified(problem, tmp_path):
-    class Mine(bqrl.learners.run.Sarsa):
+    class Mine(bqrl.learners.registry.Sarsa):
         pass
 
     for learners in ([Mine], [("sarsa", {"learning_rate": np.array(0.5)})]):
@@ -234,7 +234,7 @@ def test_a_folder_needs_runs_that_can_be_identified(problem, tmp_path):
 
 
 def test_a_class_without_a_name_is_called_by_its_own(problem):
-    class Mine(bqrl.learners.run.Sarsa):
+    class Mine(bqrl.learners.registry.Sarsa):
         name = ""
 
     found = compare(problem, [Mine, (Mine, {"learning_rate": 0.5})], tau=0.5, episodes=2, seeds=1, workers=1)

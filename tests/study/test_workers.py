@@ -16,6 +16,7 @@ from small_study import RUNS, make, results_of
 from worker_calls import die, die_once, double, environment, fail, fail_oddly
 
 import bqrl
+from bqrl import Quantile
 from bqrl.study.problems import problem_of
 from bqrl.study.store import RunSpec, execute
 from bqrl.study.workers import CODE, LocalWorkers, LostWorkersError, Workers, carry_out
@@ -165,7 +166,9 @@ def test_episodes_of_all_processes_are_counted_while_they_are_played(workers):
     problem = problem_of({"name": "AssetSelling"})
     assert workers.played() == 0
     runs = [
-        RunSpec(problem=problem, learner="sarsa", params={}, tau=0.5, episodes=15_000, delta=0.05, seed=seed)
+        RunSpec(
+            problem=problem, learner="sarsa", params={}, objective=Quantile(0.5), episodes=15_000, delta=0.05, seed=seed
+        )
         for seed in range(2)
     ]
     calls = [workers.submit(execute, run) for run in runs]

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import random_mdp, small_mdps
 
-from bqrl import MDP, envs, from_step
+from bqrl import MDP, Quantile, envs, from_step
 from bqrl.learners.protocol import Task, blank_model
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.planners.confidence import constant_buffer, log_buffer, power_buffer
@@ -105,7 +105,12 @@ def test_the_confidence_constant_is_that_of_the_learner(build):
     # SafeOrRisky has one state and rows of two outcomes; it was bounded with the constant of one outcome.
     mdp, T, delta = build(), 50, 0.05
     task = Task(
-        structure=mdp.structure, model=blank_model(mdp), discount=mdp.discount, tau=0.5, episodes=T, delta=delta
+        structure=mdp.structure,
+        model=blank_model(mdp),
+        discount=mdp.discount,
+        objective=Quantile(0.5),
+        episodes=T,
+        delta=delta,
     )
     learner = UCBBQRL(task, np.random.default_rng(0), c_conf="theory")
     learner.counts.visits[...] = 10**6

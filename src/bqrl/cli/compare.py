@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
 from bqrl.cli.learn import Entry, Processes, RunOptions, Seeds
 from bqrl.cli.params import read_params
 from bqrl.errors import ArgumentError
+from bqrl.learners.registry import everyone
 from bqrl.study.compare import SEEDS, WORKERS
 
-EVERYONE = (
-    "psrl", "ucb-bqrl", "ucb-bqrl:planner=greedy", "ucbvi", "thompson", "q-learning", "sarsa", "ppo", "trpo",
-)  # fmt: skip
 LEARNER = "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. By default all of them."
 
 
@@ -30,8 +28,14 @@ class Compare(RunOptions):
 
     def run(self) -> None:
         """Run several learners."""
-        learners = list(self.learner or EVERYONE)
-        self.run_learners(read_learners(learners), {"learners": learners})
+        entries = read_learners(self.learner) if self.learner else everyone()
+        learners = self.learner or [f"{name}:{_written(params)}".rstrip(":") for name, params in entries]
+        self.run_learners(entries, {"learners": learners})
+
+
+def _written(params: Mapping[str, Any]) -> str:
+    """Parameters as on the command line."""
+    return ",".join(f"{name}={value}" for name, value in params.items())
 
 
 def read_learners(given: Sequence[str]) -> list[Entry]:

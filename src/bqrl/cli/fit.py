@@ -9,8 +9,8 @@ from typing import Annotated
 from typer import Argument, Option
 
 from bqrl.cli.params import column_names, read_value
-from bqrl.cli.problem import CERTAINTY, COLUMN_NAMES, LEVEL, SharedOptions
-from bqrl.laws.objectives import check_levels
+from bqrl.cli.problem import CERTAINTY, COLUMN_NAMES, LEVEL, Objectives, SharedOptions
+from bqrl.logs.estimate import promised_levels
 from bqrl.logs.fit import CONFIDENCE, fit
 from bqrl.mdp.files.facts import parse_start
 from bqrl.results.estimates import FILES, fit_result
@@ -28,6 +28,7 @@ class Fit(SharedOptions):
     log: Annotated[Path, Argument(metavar="LOG", help="A .csv, .csv.gz, .xlsx or .parquet file, one row per step.")]
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVEL)] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
+    objective: Objectives = None
     beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0
     confidence: Annotated[float, Option(help="Probability with which the promise holds.")] = CONFIDENCE
     columns: Annotated[str | None, Option(help=COLUMN_NAMES)] = None
@@ -44,15 +45,17 @@ class Fit(SharedOptions):
     def run(self) -> None:
         """Fit the log, plan, and show three policies, the promise and what limits it."""
         words = self.words(self.log.name)
-        tau, beta = check_levels(self.level(), self.beta)  # before the log is read
+        goal = self.goal()  # before the log is read
+        promised_levels(goal)
         check_folder(self.out, "fit", FILES)
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}
         asked["discount"] = 1.0 if self.factor is None else self.factor
         start = None if self.start is None else parse_start(self.start)
         estimate = fit(self.log, self.confidence, **asked | {"start": start})
-        promise = estimate.solve(tau, beta)
-        settings = {"log": str(self.log), "tau": tau, "beta": beta, "confidence": self.confidence, **asked}
+        promise = estimate.solve(goal)
+        goals = {"objective": goal.text} if self.objective else {"tau": self.level(), "beta": self.beta}
+        settings = {"log": str(self.log), **goals, "confidence": self.confidence, **asked}
         result = fit_result(estimate, promise, words, settings, draw=self.out is not None)
         shown, lines = [result.tables[name] for name in SHOWN], [line.text for line in result.lines]
         self.conclude(result.details, result, tables=shown, lines=lines)

@@ -19,10 +19,11 @@ import bqrl
 from bqrl.checks import whole
 from bqrl.cli.output import ProgressBar, explain_resuming
 from bqrl.cli.params import read_params
-from bqrl.cli.problem import CERTAINTY, LEVEL, ProblemOptions, read_problem
+from bqrl.cli.problem import CERTAINTY, LEVEL, Objectives, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record
+from bqrl.learners.registry import ADAPTERS, LEARNERS
 from bqrl.learners.run import DELTA, EPISODES, LEARNER, TAU
 from bqrl.results import learning
 from bqrl.results.plans import in_one_line, sizes
@@ -32,7 +33,8 @@ from bqrl.study.compare import FIRST_SEED, MAX_SEEDS
 from bqrl.study.problems import source_of
 
 LINES = "episodes_{}.jsonl"  # the files of --log
-LEARNERS = "psrl, ucb-bqrl, ucbvi, q-learning, sarsa, thompson, ppo, trpo or sb3 (with the extra sb3)."
+EXTRA = " or ".join(f"{name} (with the extra {name})" for name in ADAPTERS)
+NAMES = f"{', '.join(LEARNERS)}, or {EXTRA}."
 PLANNER = "Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems)."
 SETTINGS = "A parameter of the learner; may be given several times."
 Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
@@ -46,6 +48,7 @@ class RunOptions(ProblemOptions):
 
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=f"{LEVEL} By default {TAU:g}.")] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
+    objective: Objectives = None
     episodes: Annotated[int, Option(help="Number of episodes per run.")] = EPISODES
     seeds: Seeds = 3
     seed: Annotated[int, Option(help="Seed of the first run.")] = FIRST_SEED
@@ -58,10 +61,10 @@ class RunOptions(ProblemOptions):
         """Run the learners, compare them with the optimum and with random play, write the folder, and show the results."""
         if (self.log or self.tensorboard) and self.out is None:
             raise ArgumentError("--log and --tensorboard write into a folder; name it with --out DIR")
-        first, tau = whole(self.seed, "seed", 0), self.level(TAU)
+        first, goal = whole(self.seed, "seed", 0), self.goal(TAU)
         seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
         stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
-        check_folder(self.out, "learning" if alone else "comparison", learning.learning_files(tau, stems))
+        check_folder(self.out, "learning" if alone else "comparison", learning.learning_files(goal, stems))
         if self.tensorboard:  # fails now if TensorBoard is not installed
             with TemporaryDirectory() as folder:
                 TensorBoard(folder).close()
@@ -71,11 +74,13 @@ class RunOptions(ProblemOptions):
         kept = self.out if stored else None
         with explain_resuming(kept), ProgressBar(notices=problem.notices) as watch:
             experiment = bqrl.compare(
-                problem.source, [(learning.label_of(*entry), *entry) for entry in entries], tau, self.episodes, seeds,
-                min(most, self.workers), delta=self.delta, horizon=problem.horizon, folder=kept, watch=watch,
+                problem.source, [(learning.label_of(*entry), *entry) for entry in entries],
+                episodes=self.episodes, seeds=seeds, workers=min(most, self.workers), objective=goal,
+                delta=self.delta, horizon=problem.horizon, folder=kept, watch=watch,
             )  # fmt: skip
             watch.phase("comparing with the optimum and with random play")
-            settings = {**self.problem_settings(), "tau": tau, **chosen, "episodes": self.episodes, "seed": first}
+            goals = {"objective": goal.text} if self.objective else {"tau": self.level(TAU)}
+            settings = {**self.problem_settings(), **goals, **chosen, "episodes": self.episodes, "seed": first}
             found = learning.Learned(
                 experiment=experiment, words=problem.words, alone=alone, seconds=time.perf_counter() - begun,
                 model=sizes(problem.words.title, problem.source, problem.horizon),
@@ -93,7 +98,7 @@ class RunOptions(ProblemOptions):
             lines.append(f"A run of {beats} (all pairs of seeds; ties count one half).")
         who = f"{experiment.learners[0].label}, " if alone else ""
         counts = f"{words.count('episode', experiment.episodes)}, {words.count('seed', len(seeds))} from {first}"
-        header = f"{words.title}: {in_one_line(document['model'], words)}; {who}level {tau:g}, {counts}"
+        header = f"{words.title}: {in_one_line(document['model'], words)}; {who}{goal.label}, {counts}"
         self.conclude(
             document, result, header=header, tables=[learning.learner_tables(found, document)["learners"]], lines=lines
         )
@@ -115,7 +120,7 @@ class RunOptions(ProblemOptions):
 class Learn(RunOptions):
     """Run a learner on a problem whose probabilities it does not know, and score the policy of every episode."""
 
-    learner: Annotated[str, Option(help=LEARNERS)] = LEARNER
+    learner: Annotated[str, Option(help=NAMES)] = LEARNER
     planner: Annotated[str | None, Option(help=PLANNER)] = None
     settings: Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help=SETTINGS)] = None
 

@@ -17,6 +17,7 @@ from bqrl.cli.output import Command
 from bqrl.cli.params import column_names
 from bqrl.envs import about, make, names
 from bqrl.errors import ArgumentError, ModelWarning
+from bqrl.laws.objectives import Objective, check_levels, quantile_objective
 from bqrl.mdp.as_env import MDPEnv
 from bqrl.mdp.files import ending
 from bqrl.mdp.files.facts import USUAL_HORIZON, parse_start
@@ -24,6 +25,7 @@ from bqrl.mdp.from_gymnasium import changing_wrapper, from_gymnasium, time_limit
 from bqrl.mdp.load import load_model, states_horizon
 from bqrl.mdp.model import MDP
 from bqrl.mdp.validation import check_horizon
+from bqrl.planners.objectives import FORMS, read_objective
 from bqrl.results.words import NAMES, Words
 
 ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"
@@ -34,6 +36,8 @@ BELOW = "Also show the share of runs that end below this return."
 POLICY = (
     "A strategy: a table (.csv) or saved policy (.npz), always:ACTION or random; NAME= gives it a name; repeatable."
 )
+OBJECTIVE = f"What to maximise, in place of --tau: {', '.join(FORMS)}."
+Objectives = Annotated[list[str] | None, Option(metavar="NAME:NUMBERS", help=OBJECTIVE)]
 SOURCES = "A .csv, .xlsx, .parquet, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
 
 
@@ -57,6 +61,7 @@ class SharedOptions(Command):
 
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVEL)] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
+    objective: Objectives = None
     title: Annotated[str | None, Option(help="Title of tables, charts and the page.")] = None
     unit: Annotated[str | None, Option(help="Unit of the returns, such as EUR or QALY.")] = None
     stage_name: Annotated[str | None, Option(help="What one stage is called, such as year.")] = None
@@ -88,6 +93,25 @@ class SharedOptions(Command):
             option = "--tau" if self.tau else "--certainty"
             raise ArgumentError(f"{option} must be given once, got {len(found)} values; run the command once per level")
         return number(found[0], "tau", 0.0, 1.0, "()")
+
+    def goals(self, *default: float) -> list[Objective]:
+        """The objectives of --objective, else the quantiles at the levels, buffered by --beta if the command has it."""
+        beta = getattr(self, "beta", 0.0)
+        if not self.objective:
+            return [quantile_objective(*check_levels(level, beta)) for level in self.levels(*default)]
+        if self.tau or self.certainty or beta:
+            raise ArgumentError("--objective stands in place of --tau, --certainty and --beta; give one or the other")
+        return [read_objective(text) for text in self.objective]
+
+    def goal(self, *default: float) -> Objective:
+        """The objective of a command that takes only one."""
+        if self.objective and len(self.objective) > 1:
+            raise ArgumentError(
+                f"--objective must be given once, got {len(self.objective)} values; run the command once per objective"
+            )
+        if not self.objective:
+            self.level(*default)
+        return self.goals(*default)[0]
 
     @property
     def factor(self) -> float | None:

@@ -13,10 +13,12 @@ import bqrl
 from bqrl.checks import number
 from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.params import read_policies
-from bqrl.cli.problem import BELOW, CERTAINTY, POLICY, ProblemOptions, read_problem
+from bqrl.cli.problem import BELOW, CERTAINTY, POLICY, Objectives, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
-from bqrl.laws.objectives import check_levels
+from bqrl.laws.objectives import Objective
 from bqrl.planners.plan import Plan
+from bqrl.planners.registry import find_planner
+from bqrl.planners.solve import PLANNERS, SOLVERS
 from bqrl.planners.target import plan_from_curve
 from bqrl.results.plans import (
     LIMITS,
@@ -38,18 +40,20 @@ LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; 
 COMPARE = "Show the plan beside the risk-neutral and the three best constant policies."
 MAX_MEMORY = 1e9  # GiB
 RANDOMIZED = "With a buffer: allow one random draw at the start, or prove the best deterministic policy."
+PLANNER = f"{', '.join(PLANNERS)}; by default the first that solves the objective."
 RADIUS = "How far the probabilities of each uncertain row may be off, in l1 distance."
 GAP = "Refine that grid until the gap is this small; with --no-randomized: the gap to prove."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solve(ProblemOptions):
-    """Plan for the tau-quantile of the total return: the best result that is reached with certainty 1 - tau."""
+    """Plan for a quantile of the total return, the best result that is reached with certainty 1 - tau, or another objective."""
 
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVELS)] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
+    objective: Objectives = None
     beta: Annotated[float, Option(help="Buffer in [0, tau]: 0 is the quantile, tau is CVaR.")] = 0.0
-    planner: Annotated[str, Option(help="target, greedy, frontier, capped-frontier or expected.")] = "target"
+    planner: Annotated[str | None, Option(help=PLANNER)] = None
     radius: Annotated[float | None, Option(help=RADIUS)] = None
     attitude: Annotated[str | None, Option(help="With --radius: robust or optimistic.")] = None
     randomized: Annotated[bool | None, Option("--randomized/--no-randomized", help=RANDOMIZED)] = None
@@ -69,13 +73,20 @@ class Solve(ProblemOptions):
         limit = None if memory is None else number(memory, "max_memory", 0.0, MAX_MEMORY, "(]") * 2**30
         if self.max_nodes is not None and self.randomized is not False:
             raise ArgumentError("--max-nodes requires --no-randomized; give both or neither")
-        named = {"tau": self.levels()} | {name: getattr(self, name) for name in ("beta", "planner", *CHOICES)}
-        settings = self.problem_settings() | named | {"max_bytes": limit}  # by the library's names of the arguments
-        settings |= {"below": self.below, "policy": self.policy or [], "no_compare": not self.compare}
         policies, below = read_policies(self.policy or ()), self.below
         below = None if below is None else number(below, "below")
-        taus = sorted({check_levels(level, self.beta)[0] for level in named["tau"]})
-        check_folder(self.out, "plan", plan_files(taus))
+        goals = sorted(set(self.goals()), key=lambda goal: (goal.name, getattr(goal, "tau", 0.0)))
+        planners = {goal: find_planner(SOLVERS, goal, self.planner) for goal in goals}
+        chosen: dict[str, Any] = {"planner": ", ".join(dict.fromkeys(planners.values()))}
+        chosen |= (
+            {"objective": [goal.text for goal in goals]}
+            if self.objective
+            else {"tau": self.levels(), "beta": self.beta}
+        )
+        chosen |= {"below": self.below, "policy": self.policy or [], "no_compare": not self.compare}
+        settings = self.problem_settings() | chosen | {name: getattr(self, name) for name in CHOICES}
+        settings["max_bytes"] = limit  # by the library's names of the arguments
+        check_folder(self.out, "plan", plan_files(goals))
         problem = read_problem(self)
         words, mdp = problem.words, problem.mdp
         if mdp is None:
@@ -85,7 +96,7 @@ class Solve(ProblemOptions):
         warn(*problem.notices)
         with ProgressBar() as watch:
             begun, result = time.perf_counter(), None
-            plans = plan_levels(mdp, taus, settings, watch)
+            plans = plan_goals(mdp, planners, settings, watch)
             watch.phase("comparing with the risk-neutral policy")
             solved = collect_plans(plans, words, settings)
             solved = with_strategies(solved, policies, below=below, usual=self.compare)
@@ -100,17 +111,22 @@ class Solve(ProblemOptions):
         self.conclude(document, result, header=header, tables=tables, lines=sentences(document))
 
 
-def plan_levels(mdp: bqrl.MDP, taus: list[float], settings: dict[str, Any], watch: ProgressBar) -> list[Plan]:
-    """Plans by level; for the plain quantile one sweep serves all levels."""
-    planner, beta, options = settings["planner"], settings["beta"], _drop_unset(settings, *CHOICES, "max_bytes")
+def plan_goals(
+    mdp: bqrl.MDP, planners: Mapping[Objective, str], settings: dict[str, Any], watch: ProgressBar
+) -> list[Plan]:
+    """Plans by objective; for plain quantiles one sweep serves all levels."""
+    options = _drop_unset(settings, *CHOICES, "max_bytes")
+    levels = [goal.tau for goal, planner in planners.items() if isinstance(goal, bqrl.Quantile) and planner == "target"]
     curve_alone = options.keys() <= {*LIMITS, "randomized", "arithmetic"} and options["arithmetic"] == "float"
-    if planner == "target" and beta == 0.0 and curve_alone:
+    if len(levels) == len(planners) and curve_alone:
         begun = time.perf_counter()
         watch.phase("planning", mdp.H)
         curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **_drop_unset(settings, *LIMITS))
-        levels = watch.track(taus, "evaluating the policies")
-        return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in levels]
-    return [bqrl.solve(mdp, tau, beta, planner, **options) for tau in watch.track(taus, "planning")]
+        tracked = watch.track(levels, "evaluating the policies")
+        return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in tracked]
+    return [
+        bqrl.solve(mdp, goal, planner=planners[goal], **options) for goal in watch.track(list(planners), "planning")
+    ]
 
 
 def _drop_unset(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The problems by name, as models and as Gymnasium environments.
 
-Each problem is one module of this package. Its docstring tells the story and the source of the numbers, UNIT names the unit
-of returns, STAGE names the period of a stage, and the builder has the module's name. Modules load on first use.
+Each problem is one module of this package and one entry of `bqrl/problems.py`, from which it is also registered with Gymnasium.
+The module's docstring tells the story and the source of the numbers, UNIT names the unit of returns, STAGE names the period of a
+stage, and the builder has the module's name. Modules load on first use.
 """
 
 from __future__ import annotations
@@ -15,32 +16,7 @@ from typing import Any
 from bqrl.checks import bad_type, bad_value, nearest, unknown_argument
 from bqrl.mdp.as_env import MDPEnv
 from bqrl.mdp.model import MDP
-
-MODULES = {
-    "AmericanPut": "american_put",
-    "AssetSelling": "asset_selling",
-    "Bandit": "bandit",
-    "BettingGame": "betting_game",
-    "Blackjack": "blackjack",
-    "DeepSea": "deep_sea",
-    "Gambler": "gambler",
-    "Garnet": "garnet",
-    "GuardedMaze": "guarded_maze",
-    "ICUSepsis": "icu_sepsis",
-    "Inventory": "inventory",
-    "Liquidation": "liquidation",
-    "MachineReplacement": "machine_replacement",
-    "MeanReversion": "mean_reversion",
-    "NoisyCliff": "noisy_cliff",
-    "PerishableInventory": "perishable_inventory",
-    "Portfolio": "portfolio",
-    "QuantileDomain": "quantile_domain",
-    "RiverSwim": "river_swim",
-    "SafeOrRisky": "safe_or_risky",
-    "SlipperyCliff": "slippery_cliff",
-    "Staffing": "staffing",
-    "TreatmentChoice": "treatment_choice",
-}
+from bqrl.problems import PROBLEMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +45,7 @@ def names() -> list[str]:
     >>> names()[:2]
     ['AmericanPut', 'AssetSelling']
     """
-    return list(MODULES)
+    return list(PROBLEMS)
 
 
 def about(name: str) -> About:
@@ -93,9 +69,9 @@ def about(name: str) -> About:
     if not isinstance(name, str):
         raise bad_type("name", name, "be a string such as 'AssetSelling'", type(name).__name__)
     short = name.removeprefix("bqrl/").removesuffix("-v0")
-    if short not in MODULES:
-        raise bad_value("name", name, "be a known problem", f"{name[:60]!r}{nearest(short, MODULES)}")
-    module = import_module(f"bqrl.envs.{MODULES[short]}")
+    if short not in PROBLEMS:
+        raise bad_value("name", name, "be a known problem", f"{name[:60]!r}{nearest(short, PROBLEMS)}")
+    module = import_module(f"bqrl.envs.{PROBLEMS[short]}")
     story = inspect.getdoc(module) or ""
     return About(
         name=short,
@@ -104,7 +80,7 @@ def about(name: str) -> About:
         story=story,
         unit=module.UNIT,
         stage=module.STAGE,
-        build=getattr(module, MODULES[short]),
+        build=getattr(module, PROBLEMS[short]),
     )
 
 

@@ -3,6 +3,7 @@
     objective(law)           the value of a law
     objective.label          the name in tables and titles: "0.1-quantile", "CVaR at 0.1"
     objective.promise(x)     the part of a sentence: "in 9 of 10 runs you get at least 12 EUR"
+    objective.text           the form on the command line and in files: "quantile:0.1", "cvar:0.1"
 
 The records of this file are the quantile, the buffered quantile with CVaR as its widest buffer, and the mean. A further
 objective is a file in `planners/` with its record and its recursion, and one entry in `planners/solve.py`.
@@ -11,12 +12,16 @@ objective is a file in `planners/` with its record and its recursion, and one en
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bqrl.checks import bad_type, bad_value, exact_text, number
-from bqrl.display import runs
+from bqrl.display import percent, runs
 from bqrl.laws.law import Law
+from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 
 LEVEL_SLACK = 1e-9  # rounding may move levels this close to [tau - beta, tau] into it; no buffer is smaller
 
@@ -30,6 +35,8 @@ class Objective(ABC):
     ----------
     probability : bool
         Whether values are probabilities; otherwise they have the unit of the return.
+    name : str
+        The name before the colon of `text`; "" if the objective has no such form.
 
     Examples
     --------
@@ -41,6 +48,7 @@ class Objective(ABC):
 
     __slots__ = ()
     probability: ClassVar[bool] = False
+    name: ClassVar[str] = ""
 
     @abstractmethod
     def __call__(self, law: Law) -> float:
@@ -51,9 +59,27 @@ class Objective(ABC):
     def label(self) -> str:
         """The name in tables and titles."""
 
-    def promise(self, amount: str) -> str:
-        """Return the part of a sentence that states a value, given as text with its unit."""
-        return f"the {self.label} of the return is {amount}"
+    @property
+    def kind(self) -> str:
+        """The name without its numbers, for the title of a column: "quantile", "CVaR"."""
+        return self.label
+
+    @property
+    def text(self) -> str:
+        """The form on the command line and in files, such as "chance:100"; "" if the objective has none."""
+        numbers = ",".join(exact_text(getattr(self, one.name)) for one in fields(self)) if self.name else ""  # type: ignore[arg-type]
+        return f"{self.name}:{numbers}" if numbers else self.name
+
+    def promise(self, amount: str, noun: str = "runs", total: str = "return") -> str:
+        """Return the part of a sentence that states a value, given as text with its unit.
+
+        `noun` is what users call runs, such as "patients", and `total` what a run brings, such as "net benefit".
+        """
+        return f"the {self.label} of the {total} is {amount}"
+
+    def axis(self, noun: str = "runs", total: str = "return") -> str:
+        """Return the title of an axis of values."""
+        return f"{self.label} of the {total}"
 
     def __str__(self) -> str:
         return self.label
@@ -76,6 +102,8 @@ class Quantile(Objective):
 
     tau: float
     beta: ClassVar[float] = 0.0
+    name: ClassVar[str] = "quantile"
+    kind: ClassVar[str] = "quantile"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tau", check_levels(self.tau)[0])
@@ -89,9 +117,13 @@ class Quantile(Objective):
         """The name in tables and titles."""
         return f"{self.tau:g}-quantile"
 
-    def promise(self, amount: str) -> str:
+    def promise(self, amount: str, noun: str = "runs", total: str = "return") -> str:
         """Return "in 9 of 10 runs you get at least AMOUNT"."""
-        return f"in {runs(self.tau)} you get at least {amount}"
+        return f"in {runs(self.tau, noun)} {gets(f'at least {amount}', noun, total)}"
+
+    def axis(self, noun: str = "runs", total: str = "return") -> str:
+        """Return "return reached in 9 of 10 runs"."""
+        return f"{total} reached in {runs(self.tau, noun)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +145,7 @@ class Buffered(Objective):
 
     tau: float
     beta: float
+    name: ClassVar[str] = "buffered"
 
     def __post_init__(self) -> None:
         tau, beta = check_levels(self.tau, self.beta)
@@ -129,6 +162,23 @@ class Buffered(Objective):
     def label(self) -> str:
         """The name in tables and titles."""
         return f"CVaR at {self.tau:g}" if self.beta == self.tau else f"{self.tau:g}-quantile buffered by {self.beta:g}"
+
+    @property
+    def kind(self) -> str:
+        """The name without its numbers."""
+        return "CVaR" if self.beta == self.tau else "buffered quantile"
+
+    @property
+    def text(self) -> str:
+        """The form on the command line and in files."""
+        tau, beta = exact_text(self.tau), exact_text(self.beta)
+        return f"cvar:{tau}" if self.beta == self.tau else f"buffered:{tau},{beta}"
+
+    def promise(self, amount: str, noun: str = "runs", total: str = "return") -> str:
+        """Return "over the worst 10 % of runs you get AMOUNT on average", or between which quantiles."""
+        worst = f"over the worst {percent(self.tau)} of {noun}"
+        window = f"between the {percent(self.tau - self.beta)} and the {percent(self.tau)} quantile"
+        return f"{worst if self.beta == self.tau else window} {gets(amount, noun, total)} on average"
 
     def __repr__(self) -> str:
         return f"CVaR({self.tau!r})" if self.beta == self.tau else f"Buffered({self.tau!r}, {self.beta!r})"
@@ -169,6 +219,8 @@ class Mean(Objective):
     1.0
     """
 
+    name: ClassVar[str] = "mean"
+
     def __call__(self, law: Law) -> float:
         """Return the mean of the return, which is exact although a law may be a bound."""
         return law.exact_mean
@@ -177,6 +229,12 @@ class Mean(Objective):
     def label(self) -> str:
         """The name in tables and titles."""
         return "mean"
+
+
+def gets(amount: str, noun: str, total: str) -> str:
+    """Return "you get AMOUNT"; with names of the user's own "AMOUNT net benefit"."""
+    own = amount if total == "return" else f"{amount} {total}"
+    return f"you get {own}" if noun in ("runs", "episodes") else own
 
 
 def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
@@ -200,6 +258,26 @@ def quantile_objective(tau: float, beta: float = 0.0) -> Quantile | Buffered:
     return Quantile(tau) if beta == 0.0 else Buffered(tau, beta)
 
 
+def averaged_levels(objective: Objective) -> tuple[float, float]:
+    """Return level and buffer of the objectives that average quantiles, over [level - buffer, level]: the mean over [0, 1]."""
+    if isinstance(objective, Quantile | Buffered):
+        return objective.tau, objective.beta
+    if isinstance(objective, Mean):
+        return 1.0, 1.0
+    raise bad_value("objective", objective, "average quantiles: Quantile, Buffered or Mean", objective.label)
+
+
+def value_rows(objective: Objective, points: NDArray[np.float64], pmf: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values of laws on common points, one law per row of `pmf`."""
+    if isinstance(objective, Quantile):
+        return quantile_rows(points, pmf, objective.tau)
+    if isinstance(objective, Buffered):
+        return buffered_rows(points, pmf, objective.tau, objective.beta)
+    if isinstance(objective, Mean):
+        return mean_rows(points, pmf)
+    return np.array([objective(Law(points, row)) for row in pmf])
+
+
 def check_objective(given: Any, tau: Any = None, beta: Any = 0.0) -> Objective:
     """Return the objective that is given as a record, or as a level in its place or as `tau`, with its buffer."""
     if isinstance(given, Objective):
@@ -212,7 +290,7 @@ def check_objective(given: Any, tau: Any = None, beta: Any = 0.0) -> Objective:
             "tau", tau, "be given once", f"also {exact_text(float(given))}" if isinstance(given, float) else "two"
         )
     level = tau if given is None else given
-    if level is None or isinstance(level, (str, type)):
+    if level is None or (tau is None and isinstance(level, (str, type))):
         rule = "be an objective such as bqrl.CVaR(0.1), or a level in (0, 1)"
         raise bad_type("objective", level, rule, None if level is not None else "none", remedy="pass e.g. tau=0.1")
     return quantile_objective(*check_levels(level, beta))

@@ -22,7 +22,7 @@ from bqrl.loops.ppo import Adam, Rule, ppo_epochs
 class PPO(ActorCritic):
     """Proximal policy optimisation; `learning_rate` is the learning rate of Adam."""
 
-    name = "ppo"
+    name, label, colour = "ppo", "PPO", "#8C5A2B"
     tuned = "learning_rate"
     stored = (*ActorCritic.stored, "mean", "square", "steps")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from bqrl.checks import bad_value, warn_caller
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.laws.objectives import Objective
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Structure
@@ -62,8 +64,8 @@ class Task:
         probabilities. None unless the learner has `needs_rewards` and the rewards are known.
     discount : float
         Discount factor of the problem.
-    tau : float
-        Quantile level.
+    objective : Objective
+        What is to be maximised, such as `Quantile(0.1)`; `tau` is its level, nan if it has none.
     episodes : int
         Number of episodes of the run, T.
     delta : float
@@ -84,9 +86,14 @@ class Task:
     structure: Structure
     model: MDP | None
     discount: float
-    tau: float
+    objective: Objective
     episodes: int
     delta: float
+
+    @property
+    def tau(self) -> float:
+        """Level of the objective; nan if it has none."""
+        return float(getattr(self.objective, "tau", math.nan))
 
     @property
     def H(self) -> int:
@@ -131,8 +138,8 @@ class Learner(ABC):
     Parameters
     ----------
     task : Task
-        What the learner knows of the problem: the sizes H, S and A, `tau`, the number of `episodes`, the `structure` and, if
-        `needs_rewards`, a `model` with the rewards.
+        What the learner knows of the problem: the sizes H, S and A, the `objective` and its level `tau`, the number of
+        `episodes`, the `structure` and, if `needs_rewards`, a `model` with the rewards.
     rng : numpy.random.Generator
         The learner's own random stream.
 
@@ -140,6 +147,14 @@ class Learner(ABC):
     ----------
     name : str
         Name of the learner in records.
+    label : str
+        Name in tables and charts; by default `name`.
+    colour : str
+        Colour in charts, as "#7B5EA7"; by default one that no other learner has.
+    variants : dict of str to str
+        Colours of further variants, by the value of the parameter `planner`; a comparison of all learners runs them, too.
+    objectives : tuple of type or None
+        Kinds of objectives that the learner can maximise; None if its training does not depend on the objective.
     needs_rewards : bool
         Whether the learner plans on a model, so that it is granted the reward function.
     tuned : str or None
@@ -160,6 +175,10 @@ class Learner(ABC):
     """
 
     name: ClassVar[str] = ""
+    label: ClassVar[str] = ""
+    colour: ClassVar[str] = ""
+    variants: ClassVar[Mapping[str, str]] = {}
+    objectives: ClassVar[tuple[type[Objective], ...] | None] = None
     needs_rewards: ClassVar[bool] = False
     tuned: ClassVar[str | None] = None
     stored: ClassVar[tuple[str, ...]] = ()

@@ -18,9 +18,9 @@ determines which rows are drawn:
     a few      In the other episodes each of the R rows is drawn with probability 1 / sqrt(R), and at least one row is drawn.
                The others take their posterior mean. If all were drawn, some row would always look better than it is.
 
-The objective V is the mean of the quantiles over the window [tau - b_t, tau + b_t] of `replan.centred_window`, which is [0, 1]
-at first and narrows to tau. Two plans are made for V: d on the draw P, and m on the posterior mean M. The plan d is played if
-its gain under P is at least its cost under M,
+The objective V is the mean of the quantiles over the window of `replan.centred_window`: for a quantile [tau - b_t, tau + b_t],
+which is [0, 1] at first and narrows to tau; for CVaR [0, tau] after a while. Two plans are made for V: d on the draw P, and m
+on the posterior mean M. The plan d is played if its gain under P is at least its cost under M,
 
     (V(d; P) - V(m; P)) (1 + (w / PATIENCE)^2)  >=  V(m; M) - V(d; M),
 
@@ -40,6 +40,7 @@ import numpy as np
 
 from bqrl.checks import choice, number
 from bqrl.errors import FileFormatError
+from bqrl.laws.objectives import Buffered, Mean, Quantile, averaged_levels
 from bqrl.learners.protocol import Episode, Learner, Task, stored_array
 from bqrl.learners.replan import NextPlan, Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
@@ -59,7 +60,7 @@ PATIENCE = 64  # number of episodes without exploration that doubles the accepte
 
 
 class PSRL(Learner):
-    """Posterior sampling for the tau-quantile.
+    """Posterior sampling for a quantile, a buffered quantile, CVaR or the mean.
 
     Parameters
     ----------
@@ -69,7 +70,8 @@ class PSRL(Learner):
         Total weight of the prior of each row, in visits.
     window
         "centred": [tau - b_t, tau + b_t] with b_t = 4 sqrt(tau (1 - tau) / (t + 1)), cut at 0 and 1; "lower": [tau - beta_t, tau]
-        with beta_t = tau / log(e + t).
+        with beta_t = tau / log(e + t). If the objective itself averages [tau - beta, tau], "centred" moves both ends outwards
+        (see `replan.centred_window`), and "lower" is never narrower than beta.
     stationary
         Whether to pool the counts of all stages and draw one kernel for them; by default if the problem stores one kernel.
 
@@ -79,7 +81,8 @@ class PSRL(Learner):
     >>> record = bqrl.learn("AssetSelling", "psrl", tau=0.1, episodes=20, seed=1)
     """
 
-    name = "psrl"
+    name, label, colour = "psrl", "PSRL", "#7B5EA7"
+    objectives = (Quantile, Buffered, Mean)
     needs_rewards = True
     tuned = "prior"
 
@@ -90,6 +93,7 @@ class PSRL(Learner):
         super().__init__(task, rng)
         model = task.require_model(self.name)
         self.prior, self.window = number(prior, "prior", 0.0, ends="()"), choice(window, "window", WINDOWS)
+        self.level, self.beta = averaged_levels(task.objective)
         self.counts = counts_of(task, stationary)
         self.replanner = Replanner(model if self.counts.M == 1 else model.staged())
         self.t = 0
@@ -130,8 +134,10 @@ class PSRL(Learner):
 
     def plan(self) -> TargetPolicy:
         """Return the plan for a kernel drawn from the posterior, or for the posterior mean if the former costs too much."""
-        tau = self.task.tau
-        level, buffer = centred_window(tau, self.t) if self.window == "centred" else (tau, log_buffer(tau)(self.t))
+        if self.window == "centred":
+            level, buffer = centred_window(self.level, self.t, self.beta)
+        else:
+            level, buffer = self.level, max(log_buffer(self.level)(self.t), self.beta)
         drawn, mean = self.draw(), self.mean()
         found, sweeps = self._search("drawn", drawn, level, buffer), 0
         if self._settled is None or self.t > self._made + self.t // STALE:

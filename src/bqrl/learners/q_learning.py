@@ -31,7 +31,7 @@ FALLING, LOW = (1.0, 0.05), (0.05, 0.05)  # first and last epsilon
 class QLearning(Learner):
     """Q-learning: the target of an update is the reward plus the greedy value of the next state."""
 
-    name = "q-learning"
+    name, label, colour = "q-learning", "Q-learning", "#CC79A7"
     tuned = "learning_rate"
     stored = ("Q", "visits", "actions", "t")
     on_policy = False

@@ -15,15 +15,17 @@ from bqrl.checks import bad_value, number, whole
 from bqrl.display import Charted, count_of
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
+from bqrl.laws.objectives import Objective, Quantile, check_objective, value_rows
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.learners.protocol import add_prefix, policy_arrays, stored_policy, strip_prefix
-from bqrl.learners.score import Optimum
+from bqrl.learners.score import Optimum, optimum
 from bqrl.mdp.arrays import FloatArray, IntArray, damage_error, require
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.files import name_errors, read_arrays, write_arrays
 from bqrl.mdp.model import MDP
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.frontier import plan_capped
+from bqrl.planners.objectives import read_objective
 from bqrl.policies.protocol import Policy
 
 FORMAT = 1
@@ -72,13 +74,13 @@ class DistinctLaws:
 class Record(Charted):
     """One run of one learner over T episodes; made by `learn`, one per seed by `compare`.
 
-    `gap()`, `quantile(tau)`, `means()` and `expected_regret()` score the policy of every episode, shape (T,), in the unit of the
-    rewards; `laws` are the laws of its return. The arrays are read-only.
+    `gap()`, `value()`, `quantile(tau)`, `means()` and `expected_regret()` score the policy of every episode, shape (T,), in the
+    unit of the rewards; `laws` are the laws of its return. The arrays are read-only.
 
     Attributes
     ----------
     settings : dict
-        Learner, tau, episodes, seed, parameters and a digest of the problem: all that determines the run.
+        Learner, objective, episodes, seed, parameters and a digest of the problem: all that determines the run.
     returns : ndarray of shape (T,)
         Realised returns.
     law_of : ndarray of shape (T,)
@@ -88,7 +90,7 @@ class Record(Charted):
     pmf : ndarray of shape (n, m)
         The distinct laws, in the order in which they appeared.
     optimum : Optimum or None
-        Best quantile at every level and best mean; None if the kernel of the problem is not known.
+        Best quantile at every level, best mean and best value of the objective; None if the kernel of the problem is not known.
     law_error : float
         Bound on the distance by which rounding puts quantiles and means of `pmf` below the true ones.
     simulated : int
@@ -135,15 +137,21 @@ class Record(Charted):
 
     @property
     def score_error(self) -> float:
-        """Bound on the distance of quantiles and means below the true ones: 0.0 if exact, inf if some are simulated."""
+        """Bound on the distance of values and means below the true ones: 0.0 if exact, inf if some are simulated."""
         if self.optimum is None:
             return 0.0
-        return np.inf if self.simulated else max(self.law_error, self.optimum.error)
+        error = 1.0 if self.law_error and self.objective.probability else self.law_error  # rounding may miss a target
+        return np.inf if self.simulated else max(error, self.optimum.error_of(self.objective))
+
+    @property
+    def objective(self) -> Objective:
+        """The objective that the learner was given."""
+        return read_objective(self.settings["objective"])
 
     @property
     def tau(self) -> float:
-        """The level that the learner was given."""
-        return float(self.settings["tau"])
+        """Level of the objective; nan if it has none."""
+        return float(getattr(self.objective, "tau", np.nan))
 
     @property
     def laws(self) -> list[Law]:
@@ -169,36 +177,60 @@ class Record(Charted):
         self._check_laws()
         return quantile_rows(self.points, self.pmf, tau)[self.law_of]
 
+    def value(self, objective: Objective | float | None = None) -> FloatArray:
+        """Return the objective value of the evaluated policy, per episode.
+
+        Parameters
+        ----------
+        objective
+            An objective or the level of a quantile; by default the objective that the learner was given.
+
+        Returns
+        -------
+        array of shape (T,)
+            As exact as in `quantile`.
+        """
+        self._check_laws()
+        goal = self.objective if objective is None else check_objective(objective)
+        return value_rows(goal, self.points, self.pmf)[self.law_of]
+
     def means(self) -> FloatArray:
         """Return the mean return of the evaluated policy, per episode."""
         self._check_laws()
         return mean_rows(self.points, self.pmf)[self.law_of]
 
-    def gap(self, tau: float | None = None, reference: str | float = "exact") -> FloatArray:
-        """Return the optimum minus the tau-quantile of the evaluated policy, per episode.
+    def gap(self, objective: Objective | float | None = None, reference: str | float = "exact") -> FloatArray:
+        """Return the optimum minus the objective value of the evaluated policy, per episode.
 
         Parameters
         ----------
-        tau
-            By default the level that the learner was given.
+        objective
+            An objective or the level of a quantile; by default the objective that the learner was given.
         reference
-            "exact" is the true optimum. "capped" is the paper's numerical reference; negative gaps are set to zero as in the
-            paper. A number is the reference itself; negative gaps are set to zero too.
+            "exact" is the true optimum. "capped", for quantiles, is the paper's numerical reference; negative gaps are set to
+            zero as in the paper. A number is the reference itself; negative gaps are set to zero too.
 
         Returns
         -------
         array of shape (T,)
             Exact if `scores` is "exact"; if it is "bracket", each entry may be off by `score_error`.
         """
-        level = self.tau if tau is None else tau
-        values = self.quantile(level)
+        goal = self.objective if objective is None else check_objective(objective)
+        values = self.value(goal)
         if reference == "exact":
             assert self.optimum is not None
-            return self.optimum.quantile(level) - values
+            known = (
+                self.optimum if self.optimum.has(goal) else optimum(self._require_mdp(f"the best {goal.label}"), goal)
+            )
+            return known.value(goal) - values
         if isinstance(reference, str) and reference != "capped":
             raise bad_value("reference", reference, "be 'exact', 'capped' or a number")
         capped = reference == "capped"
-        best = capped_reference(self._require_mdp("the capped reference"), float(level)) if capped else float(reference)
+        if not capped:
+            return np.maximum(float(reference) - values, 0.0)
+        if not isinstance(goal, Quantile):
+            raise bad_value("reference", reference, f"be 'exact' or a number for {goal.label}")
+        best = capped_reference(self._require_mdp("the capped reference"), goal.tau)
         return np.maximum(best - values, 0.0)
 
     def buffered_error(self, tau: float, beta: float) -> FloatArray:
@@ -269,15 +301,17 @@ class Record(Charted):
             raise damage_error("a record", fault) from None
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per episode: its return and, if the kernel is known, quantile, mean and gap of its policy."""
+        """Return one row per episode: its return and, if the kernel is known, objective value, mean and gap of its policy."""
         columns: dict[str, Any] = {"episode": np.arange(1, self.returns.size + 1), "return": self.returns}
         if self.optimum is not None:
-            columns |= {"quantile": self.quantile(self.tau), "mean": self.means(), "gap": self.gap()}
+            columns |= {"value": self.value(), "mean": self.means(), "gap": self.gap()}
         lists = [values.tolist() for values in columns.values()]
         return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
     def __repr__(self) -> str:
-        what = ", ".join(f"{key}={self.settings[key]}" for key in ("learner", "tau", "seed") if key in self.settings)
+        what = ", ".join(
+            f"{key}={self.settings[key]}" for key in ("learner", "objective", "seed") if key in self.settings
+        )
         return f"Record({what}, {count_of('episode', self.returns.size)}, mean return {self.returns.mean():.6g})"
 
 
@@ -299,7 +333,8 @@ def _from_arrays(arrays: dict[str, Any]) -> Record:
     inside = not law_of.size or (law_of.min() >= -1 and law_of.max() < len(pmf))
     require(inside, "law_of", f"hold numbers of laws, -1 to {len(pmf) - 1}", law_of)
     settings = json.loads(str(arrays["settings"]))
-    require(isinstance(settings, dict) and "tau" in settings, "settings", "hold tau", settings)
+    require(isinstance(settings, dict) and "objective" in settings, "settings", "hold an objective", settings)
+    read_objective(settings["objective"])
     return Record(
         settings=settings,
         returns=returns,

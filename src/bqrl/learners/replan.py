@@ -37,16 +37,24 @@ def planning_grid(model: MDP) -> Lattice:
     return rounded_grid(model, ROUNDED_POINTS) if found is None else found
 
 
-def centred_window(tau: float, t: int) -> tuple[float, float]:
-    """Return level and buffer of the window [tau - b, tau + b] of episode t, cut at 0 and 1; b = 4 sqrt(tau (1 - tau) / (t + 1)).
+def centred_window(tau: float, t: int, beta: float = 0.0) -> tuple[float, float]:
+    """Return level and buffer of the window of episode t around the quantiles that the objective averages.
 
-    The buffered quantile at this level and buffer averages the quantiles of the window. After t episodes the shortfall of a
-    target is known up to about b. The window therefore avoids targets whose shortfall is barely below tau and accepts
-    near-ties. The first window is [0, 1]: the learner starts risk-neutral and ends at the quantile. No regret bound is claimed.
+    An objective averages the quantiles over [tau - beta, tau]: beta = 0 is the quantile, beta = tau is CVaR, tau = beta = 1 is
+    the mean. After t episodes a shortfall near the level u is known up to about b(u) = 4 sqrt(u (1 - u) / (t + 1)). An average
+    over a width beta hardly reacts to errors of shortfalls below beta, so the window moves each end outwards by the rest,
+
+        [tau - beta - (b(tau - beta) - beta)^+, tau + (b(tau) - beta)^+],  cut at 0 and 1,
+
+    and the buffered quantile at the level and buffer returned averages the quantiles over it. For a quantile this is
+    [tau - b, tau + b]: it avoids targets whose shortfall is barely below tau and accepts near-ties. For CVaR it is
+    [0, tau + (b - tau)^+], which is CVaR itself after about 16 / tau episodes; for the mean it is always [0, 1]. A learner whose
+    first window is [0, 1] starts risk-neutral and ends at its objective. No regret bound is claimed.
     """
-    b = 4.0 * math.sqrt(tau * (1.0 - tau) / (t + 1.0))
-    level = min(1.0, tau + b)
-    return level, level - max(0.0, tau - b)
+    low = tau - beta
+    b, below = (4.0 * math.sqrt(u * (1.0 - u) / (t + 1.0)) for u in (tau, low))
+    level = min(1.0, tau + max(0.0, b - beta))
+    return level, level - max(0.0, low - max(0.0, below - beta))
 
 
 class NextPlan(NamedTuple):

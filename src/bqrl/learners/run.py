@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
 import sys
@@ -16,24 +15,18 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from bqrl.checks import bad_type, bad_value, choice, flag, number, random_seed, unknown_argument, whole
+from bqrl.checks import bad_type, bad_value, flag, number, random_seed, whole
 from bqrl.errors import FileFormatError
-from bqrl.laws.rows import mean_rows, quantile_rows
+from bqrl.laws.objectives import Objective, check_objective, value_rows
+from bqrl.laws.rows import mean_rows
 from bqrl.learners.callbacks import Callback
 from bqrl.learners.play import check_behaviour
-from bqrl.learners.ppo import PPO
 from bqrl.learners.protocol import Learner, add_prefix, policy_arrays, stored_policy, strip_prefix
 from bqrl.learners.psrl import PSRL
-from bqrl.learners.q_learning import QLearning
 from bqrl.learners.record import DistinctLaws, Record
-from bqrl.learners.sarsa import Sarsa
-from bqrl.learners.sb3 import SB3
+from bqrl.learners.registry import LEARNERS, Maker, check_params, check_served, find_learner
 from bqrl.learners.score import Scorer, optimum
 from bqrl.learners.task import pose
-from bqrl.learners.thompson import Thompson
-from bqrl.learners.trpo import TRPO
-from bqrl.learners.ucb_bqrl import UCBBQRL
-from bqrl.learners.ucbvi import UCBVI
 from bqrl.mdp.arrays import damage_error, require
 from bqrl.mdp.files import name_errors, read_arrays, write_arrays
 from bqrl.mdp.files.atomic import check_place
@@ -43,24 +36,19 @@ from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 from bqrl.policies.stochastic import StochasticPolicy
 
-LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, QLearning, Sarsa, Thompson, PPO, TRPO)
-}
-ADAPTERS: dict[str, type[Learner]] = {SB3.name: SB3}  # learners that require an extra
 TAU, EPISODES, DELTA = 0.1, 2000, 0.05  # the defaults of every run, in Python and on the command line
 LEARNER = PSRL.name
 MAX_EPISODES = 1_000_000_000  # a record holds several numbers per episode
-
-Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> Learner
 
 
 def learn(
     problem: Any,
     learner: str | Maker = LEARNER,
-    tau: float = TAU,
+    tau: float | None = None,
     episodes: int = EPISODES,
     seed: int | None = None,
     *,
+    objective: Objective | None = None,
     horizon: int | None = None,
     start: Any = None,
     delta: float = DELTA,
@@ -80,12 +68,16 @@ def learn(
     learner
         A name, a `Learner` class, or a function (task, rng) that returns a learner.
     tau
-        Level of the quantile to be maximised.
+        Level of the quantile to be maximised; by default 0.1.
     episodes
         Number of episodes.
     seed
         None draws fresh entropy; the record's settings hold the seed used. The runs of the command line have the seeds 42,
         43 and so on.
+    objective
+        What is maximised in place of a quantile, such as `CVaR(0.1)` or `Mean()`. "psrl" and "ucb-bqrl" learn for quantiles,
+        buffered quantiles, CVaR and the mean; the other learners learn for the mean, whatever the objective, which then only
+        scores them.
     horizon, start
         Replace those of the problem. For an environment, `start` requires a known transition table.
     delta
@@ -96,7 +88,7 @@ def learn(
         its class of events.
     callback
         Called as callback(episode, numbers) after every episode with its return, the notes of the learner and, if the kernel
-        is known, the quantile and mean of the policy and its gap to the best quantile.
+        is known, the value and mean of the policy and the gap of its value to the optimum.
     progress
         Whether to show a progress bar; by default if standard error is a terminal.
     checkpoint, checkpoint_every
@@ -115,13 +107,15 @@ def learn(
     >>> record = bqrl.learn("AssetSelling", "ucbvi", tau=0.1, episodes=20, seed=1)
     >>> record.gap().shape
     (20,)
+    >>> bqrl.learn("SafeOrRisky", objective=bqrl.CVaR(0.1), episodes=20, seed=1).objective
+    CVaR(0.1)
     """
     every = whole(checkpoint_every, "checkpoint_every", 1)
     if callback is not None and not callable(callback):
         raise bad_type("callback", callback, "be a function of the episode and its numbers")
     _check_checkpoint(checkpoint)
     run = Run(
-        problem, learner, tau, episodes, seed,
+        problem, learner, check_objective(objective, TAU if tau is None and objective is None else tau), episodes, seed,
         horizon=horizon, start=start, delta=delta, events_observed=events_observed, **params,
     )  # fmt: skip
     if checkpoint is not None:
@@ -131,7 +125,7 @@ def learn(
         with name_errors(Path(checkpoint)):
             run.restore(arrays)
     show = sys.stderr.isatty() if progress is None else progress
-    with _progress_bar(show, run.total, run.t, f"{run.settings['learner']}, tau {run.settings['tau']:g}") as advance:
+    with _progress_bar(show, run.total, run.t, f"{run.settings['learner']}, {run.objective.label}") as advance:
         while run.t < run.total:
             numbers = run.step(wanted=callback is not None)
             if callback is not None:
@@ -149,7 +143,7 @@ class Run:
         self,
         problem: Any,
         learner: str | Maker,
-        tau: float,
+        objective: Objective | float,
         episodes: int,
         seed: int | None,
         *,
@@ -159,14 +153,15 @@ class Run:
         events_observed: bool | None = None,
         **params: Any,
     ) -> None:
-        tau = number(tau, "tau", 0.0, 1.0, "()")
+        self.objective = check_objective(objective)
         self.total, self.t = whole(episodes, "episodes", 1, most=MAX_EPISODES), 0
         seed, delta = random_seed(seed), number(delta, "delta", 0.0, 1.0, "()")
         maker = find_learner(learner)
         check_params(maker, params)
+        check_served(maker, self.objective)
         world_seed, learner_seed, score_seed = np.random.SeedSequence(seed).spawn(3)
         rng = np.random.default_rng(learner_seed)
-        facts = {"tau": tau, "episodes": self.total, "delta": delta}
+        facts: dict[str, Any] = {"objective": self.objective, "episodes": self.total, "delta": delta}
         world_rng = np.random.default_rng(world_seed)
         events_observed = flag(events_observed, "events_observed", optional=True)
         self.mdp, task, self.world = pose(problem, maker, horizon, start, world_rng, facts, events_observed)
@@ -176,7 +171,8 @@ class Run:
         self.chance = rng
         name = self.learner.name or getattr(maker, "__name__", type(self.learner).__name__)
         self.settings: dict[str, Any] = {
-            "learner": name, "seed": seed, **facts, "problem": repr(self.mdp if self.mdp is not None else problem),
+            "learner": name, "seed": seed, **facts, "objective": self.objective.text,
+            "problem": repr(self.mdp if self.mdp is not None else problem),
             "digest": "" if self.mdp is None else digest(self.mdp),
             "params": {key: _to_plain(value) for key, value in sorted(params.items())},
         }  # fmt: skip
@@ -240,13 +236,13 @@ class Run:
         raise bad_type(f"{type(self.learner).__name__}.notes()", notes, "return a dict of numbers by name")
 
     def _scores(self, row: np.ndarray) -> dict[str, float]:
-        """Return the quantile, the gap and the mean of a policy with the given law."""
+        """Return the objective value, its gap and the mean of a policy with the given law."""
         assert self.mdp is not None
         assert self.scorer is not None
-        tau, points = self.settings["tau"], self.scorer.points
-        quantile = float(quantile_rows(points, row[None], tau)[0])
-        gap = optimum(self.mdp).quantile(tau) - quantile
-        return {"quantile": quantile, "gap": gap, "mean": float(mean_rows(points, row[None])[0])}
+        points = self.scorer.points
+        value = float(value_rows(self.objective, points, row[None])[0])
+        gap = optimum(self.mdp, self.objective).value(self.objective) - value
+        return {"value": value, "gap": gap, "mean": float(mean_rows(points, row[None])[0])}
 
     def _columns(self) -> np.ndarray:
         """Return the columns of the grid that a record stores: all of an exact grid, those with mass of a rounded grid."""
@@ -263,7 +259,7 @@ class Run:
             law_of=self.law_of[: self.t].copy(),
             points=self.scorer.points[columns] if self.scorer is not None else np.zeros(0),
             pmf=self._laws.pmf(columns),
-            optimum=optimum(self.mdp) if self.mdp is not None else None,
+            optimum=optimum(self.mdp, self.objective) if self.mdp is not None else None,
             law_error=self.scorer.error if self.scorer is not None else 0.0,
             simulated=self.scorer.simulated if self.scorer is not None else 0,
             notes={name: values[: self.t].copy() for name, values in self._notes.items()},
@@ -358,29 +354,6 @@ def digest(mdp: MDP) -> str:
         for array in (mdp.noise.row_law, mdp.noise.pair_outcome):
             sha.update(np.ascontiguousarray(array).tobytes())
     return sha.hexdigest()
-
-
-def find_learner(learner: Any) -> Maker:
-    """Return the learner class with this name; a class or function is returned unchanged."""
-    if isinstance(learner, str):
-        everyone = LEARNERS | ADAPTERS
-        return everyone[choice(learner, "learner", everyone)]
-    if not callable(learner) or (inspect.isclass(learner) and not issubclass(learner, Learner)):
-        raise bad_type("learner", learner, "be a name, a Learner class or a function (task, rng)")
-    maker: Maker = learner
-    return maker
-
-
-def check_params(maker: Maker, params: dict[str, Any]) -> None:
-    """Raise ArgumentTypeError unless the learner has every parameter."""
-    signature = inspect.signature(maker.__init__ if inspect.isclass(maker) else maker)
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
-        return
-    known = [name for name in signature.parameters if name not in ("self", "task", "rng")]
-    for name in params:
-        if name not in known:
-            who = getattr(maker, "name", "") or getattr(maker, "__name__", "the learner")
-            raise unknown_argument(who, name, params[name], known)
 
 
 def _to_plain(value: Any) -> Any:

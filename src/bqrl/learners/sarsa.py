@@ -13,5 +13,5 @@ from bqrl.learners.q_learning import QLearning
 class Sarsa(QLearning):
     """SARSA: the action values include the exploration of the behaviour."""
 
-    name = "sarsa"
+    name, label, colour = "sarsa", "SARSA", "#E69F00"
     on_policy = True

@@ -8,7 +8,9 @@ episodes; the record then calls its scores simulated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from bqrl.checks import number
 from bqrl.errors import GridError, PolicyError, SizeError
 from bqrl.laws.law import Law, check_level, size_of
+from bqrl.laws.objectives import Mean, Objective, Quantile
 from bqrl.mdp.arrays import FloatArray, require
 from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import returns_grid, rounded_grid
@@ -24,6 +27,8 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate, simulate
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower
+from bqrl.planners.plan import equal_values
+from bqrl.planners.solve import solve
 from bqrl.planners.sweep import Layout, sweep
 from bqrl.planners.target import best_column
 from bqrl.policies.convert import average_actions
@@ -47,12 +52,15 @@ def scoring_grid(mdp: MDP) -> Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Optimum:
-    """The best achievable quantile of a problem at every level, and the best mean; `error` is 0 if they are exact."""
+    """The best achievable quantile of a problem at every level, the best mean, and the optima of further objectives."""
 
     points: FloatArray  # (m,)
     shortfall: FloatArray  # (m,) smallest probability of ending below each point
     best_mean: float
     error: float = 0.0  # the true best quantile lies in [quantile, quantile + error]
+    others: Mapping[str, tuple[float, float]] = field(
+        default_factory=dict
+    )  # value and error by the text of an objective
 
     def __post_init__(self) -> None:
         for array in (self.points, self.shortfall):
@@ -62,9 +70,26 @@ class Optimum:
         """Return the best achievable tau-quantile."""
         return float(self.points[int(best_column(self.shortfall, check_level(tau)))])
 
+    def has(self, objective: Objective) -> bool:
+        """Return whether the optimum of this objective is known."""
+        return isinstance(objective, Quantile | Mean) or objective.text in self.others
+
+    def value(self, objective: Objective) -> float:
+        """Return the proven value of the best policy for an objective."""
+        if isinstance(objective, Quantile):
+            return self.quantile(objective.tau)
+        return self.best_mean if isinstance(objective, Mean) else self.others[objective.text][0]
+
+    def error_of(self, objective: Objective) -> float:
+        """Return how far the true optimum may lie above `value`; 0 if it is exact."""
+        if isinstance(objective, Quantile):
+            return self.error
+        return 0.0 if isinstance(objective, Mean) else self.others[objective.text][1]
+
     def arrays(self) -> dict[str, Any]:
         """Return the optimum as plain arrays."""
-        return {
+        others = {"optimum_others": np.array(json.dumps(dict(self.others)))} if self.others else {}
+        return others | {
             "optimum_points": self.points,
             "optimum_shortfall": self.shortfall,
             "best_mean": np.array(self.best_mean),
@@ -77,7 +102,9 @@ class Optimum:
         points, shortfall = (np.asarray(arrays[f"optimum_{name}"], np.float64) for name in ("points", "shortfall"))
         fits = points.ndim == 1 and points.size and shortfall.shape == points.shape
         require(bool(fits), "optimum_shortfall", "have one entry per point", f"{shortfall.shape} and {points.shape}")
+        others = json.loads(str(arrays["optimum_others"])) if "optimum_others" in arrays else {}
         return cls(
+            others={str(text): (float(value), float(error)) for text, (value, error) in others.items()},
             points=points,
             shortfall=shortfall,
             best_mean=number(arrays["best_mean"].item(), "best_mean"),
@@ -85,9 +112,26 @@ class Optimum:
         )
 
 
+def optimum(mdp: MDP, objective: Objective | None = None) -> Optimum:
+    """Return the optimum of a problem, with that of an objective that is neither a quantile nor the mean; computed once."""
+    found = _optimum(mdp)
+    if objective is None or found.has(objective):
+        return found
+    return replace(found, others={objective.text: _best_value(mdp, objective)})
+
+
 @per_model
-def optimum(mdp: MDP) -> Optimum:
-    """Return the optimum of a problem, computed once."""
+def _best_value(mdp: MDP, objective: Objective) -> tuple[float, float]:
+    """Return the proven value of the best policy for an objective, and how far the optimum may lie above it."""
+    plan = solve(mdp, objective)
+    return plan.value, 0.0 if plan.gap is None or equal_values(
+        plan.value, plan.value + plan.gap, plan.law
+    ) else plan.gap
+
+
+@per_model
+def _optimum(mdp: MDP) -> Optimum:
+    """Return the best quantiles and the best mean of a problem."""
     columns = scoring_grid(mdp)
     points, shortfall = columns.points(0).copy(), sweep(mdp, columns, policy=False).root[:-1].copy()
     return Optimum(points=points, shortfall=shortfall, best_mean=best_mean(mdp)[0], error=columns.error)

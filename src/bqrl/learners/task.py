@@ -26,6 +26,7 @@ from bqrl.envs import make, names
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model, with_events
+from bqrl.learners.registry import without_rewards
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.as_env import MDPEnv
 from bqrl.mdp.from_gymnasium import changing_wrapper, chosen_horizon, from_gymnasium, has_table, time_limit
@@ -75,7 +76,7 @@ def pose(
     if require:
         raise ArgumentError(
             f"{maker.name} needs the reward function, which {type(core).__name__} does not expose; "
-            "use q-learning, sarsa, ppo or trpo, or build an MDP", name="learner", value=maker.name,
+            f"use {without_rewards()}, or build an MDP", name="learner", value=maker.name,
         )  # fmt: skip
     S, A = int(env.observation_space.n), int(env.action_space.n)
     task = Task(structure=open_structure(S, A, H), model=None, discount=1.0, **facts)

@@ -29,7 +29,7 @@ from bqrl.policies.markov import MarkovPolicy
 class Thompson(ModelBased):
     """Thompson sampling with a Dirichlet posterior for every row."""
 
-    name = "thompson"
+    name, label, colour = "thompson", "Thompson", "#009E73"
     tuned = "scale"
 
     def __init__(

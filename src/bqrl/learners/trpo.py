@@ -23,7 +23,7 @@ SHRINK, TRIES = 0.8, 10  # factor and number of steps of the line search
 class TRPO(ActorCritic):
     """Trust-region policy optimisation; `radius` is the largest mean KL divergence of one update."""
 
-    name = "trpo"
+    name, label, colour = "trpo", "TRPO", "#8A8D1E"
     tuned = "radius"
 
     def __init__(

@@ -21,15 +21,15 @@ Deviation: the support size of a row replaces S in the theoretical constant; a k
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bqrl.checks import bad_value, choice, number, one_line
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Margin
-from bqrl.laws.objectives import LEVEL_SLACK
+from bqrl.laws.objectives import LEVEL_SLACK, Buffered, Mean, Quantile, averaged_levels
 from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, stored_array, strip_prefix
 from bqrl.learners.replan import Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
@@ -51,7 +51,7 @@ RANDOM_CANDIDATES = 4  # with the empirical kernel and the directed one, the six
 
 
 class UCBBQRL(Learner):
-    """Optimistic learning for the tau-quantile.
+    """Optimistic learning for a quantile, a buffered quantile, CVaR or the mean.
 
     Parameters
     ----------
@@ -65,7 +65,9 @@ class UCBBQRL(Learner):
         per unknown probability, else 0.008.
     window
         "lower" averages the quantiles over [tau - beta_t, tau], as in the paper; "centred" over [tau - b_t, tau + b_t] with
-        b_t = 4 sqrt(tau (1 - tau) / (t + 1)), cut at 0 and 1.
+        b_t = 4 sqrt(tau (1 - tau) / (t + 1)), cut at 0 and 1. If the objective itself averages [tau - beta, tau], the lower
+        window is [tau - max(beta, beta_t), tau]: for CVaR it is the objective from the first episode on. The centred window
+        moves both ends outwards (see `replan.centred_window`).
     buffer
         beta_t of the lower window: "log" (tau / log(e + t), as in the paper), "adaptive", "point" (no buffer), "power:0.5", a
         constant, or a function of the episode. Buffers below 1e-9, the smallest that planners accept, are replaced by 1e-9.
@@ -76,7 +78,9 @@ class UCBBQRL(Learner):
         of the planning time and costs regret in early episodes.
     """
 
-    name = "ucb-bqrl"
+    name, label, colour = "ucb-bqrl", "UCB-BQRL", "#0072B2"
+    variants: ClassVar[Mapping[str, str]] = {"greedy": "#56B4E9"}
+    objectives = (Quantile, Buffered, Mean)
     needs_rewards = True
     tuned = "c_conf"
 
@@ -103,10 +107,11 @@ class UCBBQRL(Learner):
             raise bad_value("c_conf", c_conf, "be 'visits', 'theory' or a number")
         self.c_conf = c_conf if isinstance(c_conf, str) else number(c_conf, "c_conf", 0.0)
         self.model = model if self.counts.M == 1 and model.stationary else model.staged()
-        self.schedule, self.adaptive = read_buffer(buffer, task.tau)
+        self.tau, self.least = averaged_levels(task.objective)  # the objective: quantiles over [tau - least, tau]
+        self.schedule, self.adaptive = read_buffer(buffer, self.tau)
         self.t = 0
-        self.level, self.beta = task.tau, task.tau
-        self.margin = task.tau  # last estimate of the margin, to which the adaptive buffer may narrow
+        self.level, self.beta = self.tau, self.tau
+        self.margin = self.tau  # last estimate of the margin, to which the adaptive buffer may narrow
         self._policy: Policy | None = None
         self._planned_visits = np.zeros_like(self.counts.visits)
         self._notes: dict[str, float] = {}
@@ -117,7 +122,7 @@ class UCBBQRL(Learner):
     def plan(self) -> Policy:
         """Return the optimistic policy for the next episode."""
         if self.window == "centred":
-            self.level, self.beta = centred_window(self.task.tau, self.t)
+            self.level, self.beta = centred_window(self.tau, self.t, self.least)
         else:
             self.beta = self._next_beta()
         if self._policy is None or self._must_replan():
@@ -151,8 +156,8 @@ class UCBBQRL(Learner):
         """Continue from what `state()` returned."""
         self.counts.restore(state)
         self.t, self.beta, self.margin = int(state["t"]), float(state["beta"]), float(state["margin"])
-        tau, fixed = self.task.tau, self.window == "lower" and not self.adaptive
-        least = min(self.schedule(max(self.t - 1, 0)), tau) if fixed else 0.0
+        tau, fixed = self.tau, self.window == "lower" and not self.adaptive
+        least = max(min(self.schedule(max(self.t - 1, 0)), tau) if fixed else 0.0, self.least)
         if self.window == "lower" and not least <= self.beta * (1 + 1e-12) <= tau * (1 + 1e-9):
             raise FileFormatError(f"beta must be a buffer in [{least:g}, {tau:g}], got {self.beta:g}")
         self._planned_visits = stored_array(state, "planned_visits", self._planned_visits)
@@ -180,22 +185,22 @@ class UCBBQRL(Learner):
 
     def _next_beta(self) -> float:
         """Return the buffer of the next episode; ArgumentError if the schedule is invalid there."""
-        wanted, tau = number(self.schedule(self.t), f"the buffer of episode {self.t}"), self.task.tau
-        if wanted == 0.0 and (self.t == 0 or self.beta == 0.0):
+        wanted, tau = number(self.schedule(self.t), f"the buffer of episode {self.t}"), self.tau
+        if wanted == self.least == 0.0 and (self.t == 0 or self.beta == 0.0):
             return 0.0
         if not 0.0 <= wanted <= tau * (1 + 1e-12):
             raise ArgumentError(
                 f"the buffer of episode {self.t} must be in (0, tau] = (0, {tau:g}], got {wanted:g}",
                 name="buffer", value=wanted,
             )  # fmt: skip
-        if self.t > 0 and wanted > self.beta * (1 + 1e-12) and not self.adaptive:
+        if self.t > 0 and wanted > max(self.beta, self.least) * (1 + 1e-12) and not self.adaptive:
             raise ArgumentError(
                 f"the buffer must not increase, got {self.beta:g} and then {wanted:g} in episode {self.t}",
                 name="buffer", value=wanted,
             )  # fmt: skip
         if self.adaptive and self.t > 0:
             wanted = min(wanted, self.beta, self._adapted_margin())
-        return min(max(wanted, LEVEL_SLACK), tau)
+        return min(max(wanted, self.least, LEVEL_SLACK), tau)
 
     def _adapted_margin(self) -> float:
         """Return the estimated margin tau - W_0(x*) once the counts support it; before that tau, which has no effect.
@@ -204,7 +209,7 @@ class UCBBQRL(Learner):
         shortfalls of the best target and of the next one must both differ from tau by more than CLEAR standard errors. With
         a narrow buffer, an uncertain target may be out of reach, which costs more than a target one return lower.
         """
-        tau, looks = self.task.tau, self.t & (self.t - 1) == 0 or self.t % 50 == 0
+        tau, looks = self.tau, self.t & (self.t - 1) == 0 or self.t % 50 == 0
         if looks:
             margin = self._margins()
             clear = CLEAR * np.sqrt(tau * (1.0 - tau) / self.t)
@@ -213,7 +218,7 @@ class UCBBQRL(Learner):
 
     def _margins(self) -> Margin:
         """Return the margins of the best target under the empirical kernel."""
-        kernel, tau = self.counts.probability, self.task.tau
+        kernel, tau = self.counts.probability, self.tau
         if self._replanner is None:
             return guarantee_curve(self.model.with_probability(kernel)).margin(tau)
         found = self._replanner.point(kernel, tau).margin

@@ -33,7 +33,7 @@ BONUSES = ("bernstein", "hoeffding")
 class UCBVI(ModelBased):
     """Optimistic value iteration; it draws no random numbers."""
 
-    name = "ucbvi"
+    name, label, colour = "ucbvi", "UCBVI", "#D55E00"
     tuned = "scale"
 
     def __init__(

@@ -23,7 +23,14 @@ from bqrl.checks import bad_value, exact_text, whole
 from bqrl.display import Charted, count_of, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
-from bqrl.laws.objectives import LEVEL_SLACK, check_levels, quantile_objective
+from bqrl.laws.objectives import (
+    LEVEL_SLACK,
+    Buffered,
+    Objective,
+    Quantile,
+    check_objective,
+    quantile_objective,
+)
 from bqrl.logs.archive import StoredEstimate, estimate_arrays, fields
 from bqrl.logs.interval import quantile_interval
 from bqrl.logs.limits import next_target, shares
@@ -50,6 +57,15 @@ LOWERS = (
     "the promise is higher without it",
     "it allows more outcomes than the log shows, and radii grow with their number",
 )
+
+
+def promised_levels(given: Objective | float, beta: float = 0.0) -> tuple[float, float]:
+    """Return level and buffer of an objective, given as a record or as a level; only these can be promised from a log."""
+    goal = check_objective(given, beta=beta)
+    if not isinstance(goal, Quantile | Buffered):
+        remedy = "CVaR(1.0) is the mean" if goal.name == "mean" else "plan for it with estimate.mdp"
+        raise bad_value("objective", goal, "be a Quantile or Buffered for a promise", goal.label, remedy=remedy)
+    return goal.tau, goal.beta
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -139,13 +155,19 @@ class Estimate(StoredEstimate, Charted):
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 
-    def solve(self, tau: float, beta: float = 0.0, **options: Any) -> Plan:
+    def solve(
+        self, objective: Objective | float | None = None, beta: float = 0.0, *, tau: float | None = None, **options: Any
+    ) -> Plan:
         """Return the robust plan; its `value` is what is promised with the estimate's confidence.
 
         Parameters
         ----------
-        tau, beta : float
-            Level and buffer, as in `bqrl.solve`.
+        objective : Quantile, Buffered or float
+            `Quantile(0.1)`, `CVaR(0.1)` or `Buffered(0.1, 0.03)`; a number is the level of a quantile, as is `tau`.
+        beta : float
+            Buffer of a level, as in `bqrl.solve`.
+        tau : float
+            Level of a quantile.
         **options
             Options of the planner, such as `points`.
 
@@ -162,7 +184,7 @@ class Estimate(StoredEstimate, Charted):
         >>> bqrl.fit(log, reward_range=(0, 1)).solve(tau=0.5).remarks[0][:65]
         'With 95 % confidence, in half of all episodes you get at least 1,'
         """
-        tau, beta = check_levels(tau, beta)
+        tau, beta = promised_levels(check_objective(objective, tau, beta))
         if options or (tau, beta) not in self._memo:
             plan = self._solve_robust(tau, beta, *self._ball(1), self.start_error(), options)
             facts = (self._promised(tau, beta, plan.value), *self._open_states())
@@ -173,26 +195,28 @@ class Estimate(StoredEstimate, Charted):
             self._memo[tau, beta] = plan
         return cast(Plan, self._memo[tau, beta])
 
-    def plug_in(self, tau: float, beta: float = 0.0, **options: Any) -> Plan:
+    def plug_in(self, tau: Objective | float, beta: float = 0.0, **options: Any) -> Plan:
         """Return the plan that treats the empirical model as the true one; its value is not a promise."""
         return solve(self.mdp, tau, beta, **options)
 
-    def without_data(self, tau: float, beta: float = 0.0) -> float:
+    def without_data(self, tau: Objective | float, beta: float = 0.0) -> float:
         """Return what the declarations guarantee for any observed frequencies: the promise if every radius were 2.
 
         Only rows that are declared known keep their radius 0. A promise that is not higher uses no data.
 
         Parameters
         ----------
-        tau, beta : float
-            Level in (0, 1) and buffer.
+        tau : Quantile, Buffered or float
+            The objective, or the level of a quantile in (0, 1).
+        beta : float
+            Buffer of the level.
 
         Returns
         -------
         float
             -inf if nothing is guaranteed.
         """
-        tau, beta = check_levels(tau, beta)
+        tau, beta = promised_levels(tau, beta)
         if ("without data", tau, beta) not in self._memo:
             radius = np.broadcast_to(np.where(self.balls.known, 0.0, 2.0), (self.mdp.H, self.mdp.S, self.mdp.A))
             plan = self._solve_robust(tau, beta, radius, None, self.start_error(), {})
@@ -259,20 +283,20 @@ class Estimate(StoredEstimate, Charted):
             declare = "start"
         none = value == -math.inf
         return Promised(
-            value=value, tau=tau, beta=beta, confidence=self.confidence, episodes=self.episodes,
+            value=value, objective=quantile_objective(tau, beta), confidence=self.confidence, episodes=self.episodes,
             assumptions=self.assumptions, no_data=not none and self._uses_no_data(tau, beta, value),
             start_estimated=self.start_atoms > 0, declare=declare if none else "",
         )  # fmt: skip
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
 
-    def limits(self, tau: float, top: int = 10) -> list[dict[str, Any]]:
+    def limits(self, tau: Objective | float, top: int = 10) -> list[dict[str, Any]]:
         """Return the rows whose uncertainty costs most, for the lowest target that is not promised.
 
         Parameters
         ----------
-        tau : float
-            Level in (0, 1).
+        tau : Quantile, Buffered or float
+            The objective, or the level of a quantile in (0, 1).
         top : int
             Number of rows.
 
@@ -282,7 +306,7 @@ class Estimate(StoredEstimate, Charted):
             stage (from 1; None if pooled), state, action, visits, radius and `cost`: the row's share of the difference between
             the worst-case and the empirical probability of missing the target. The costs of all rows add up to it.
         """
-        tau, _ = check_levels(tau)
+        tau, _ = promised_levels(tau)
         costs, _, target = self._shares(tau)
         order = np.argsort(-costs, axis=None, kind="stable")[: whole(top, "top", 1)]
         rows = (tuple(map(int, np.unravel_index(q, costs.shape))) for q in order if costs.flat[q] > 0.0)
@@ -297,13 +321,13 @@ class Estimate(StoredEstimate, Charted):
             self._memo[tau] = *shares(self.mdp, radius, target, missing), target
         return cast(tuple[FloatArray, FloatArray, float], self._memo[tau])
 
-    def reason(self, tau: float, stage: str = "stage", beta: float = 0.0) -> str | None:
+    def reason(self, tau: Objective | float, stage: str = "stage", beta: float = 0.0) -> str | None:
         """Return one line on why no useful promise is possible, which names the decisive row; None if there is a useful promise.
 
         Parameters
         ----------
-        tau : float
-            Level in (0, 1).
+        tau : Quantile, Buffered or float
+            The objective, or the level of a quantile in (0, 1).
         stage : str
             The word for a stage.
         beta : float
@@ -317,9 +341,9 @@ class Estimate(StoredEstimate, Charted):
         found = self.obstacle(tau, beta)
         return None if found is None else str(views().remark(found, views().Words(title="", stage=stage)))
 
-    def obstacle(self, tau: float, beta: float = 0.0) -> Fact | None:
+    def obstacle(self, tau: Objective | float, beta: float = 0.0) -> Fact | None:
         """Return the fact behind `reason`: what prevents a useful promise; None if there is a useful promise."""
-        tau, beta = check_levels(tau, beta)
+        tau, beta = promised_levels(tau, beta)
         value = self.solve(tau, beta).value
         if not self.trivial(value) and (not self._uses_no_data(tau, beta, value) or self._is_exact):
             return None
@@ -371,13 +395,15 @@ class Estimate(StoredEstimate, Charted):
         names = tuple(self.mdp.state_label(s) for s in states)
         return OpenStates(states=names, steps=int(self.uncounted[:, states].sum()))
 
-    def gains(self, tau: float, beta: float = 0.0) -> list[dict[str, Any]]:
+    def gains(self, tau: Objective | float, beta: float = 0.0) -> list[dict[str, Any]]:
         """Return what each declaration adds to the promise, found by fitting the log again without it.
 
         Parameters
         ----------
-        tau, beta : float
-            Level in (0, 1) and buffer.
+        tau : Quantile, Buffered or float
+            The objective, or the level of a quantile in (0, 1).
+        beta : float
+            Buffer of the level.
 
         Returns
         -------
@@ -387,7 +413,7 @@ class Estimate(StoredEstimate, Charted):
             if nothing was declared, and for an estimate from a file. Each promise holds with the stated confidence; the
             higher of two promises need not, so choose the declarations before you see the promises.
         """
-        tau, beta = check_levels(tau, beta)
+        tau, beta = promised_levels(tau, beta)
         value = self.solve(tau, beta).value if self.refits else math.nan
         found = []
         for name, refit in self.refits.items():
@@ -401,13 +427,15 @@ class Estimate(StoredEstimate, Charted):
             found.append({"declaration": name, "without": without, "value": value, "note": note})
         return found
 
-    def projection(self, tau: float, factors: tuple[int, ...] = (2, 4, 10), beta: float = 0.0) -> list[dict[str, Any]]:
+    def projection(
+        self, tau: Objective | float, factors: tuple[int, ...] = (2, 4, 10), beta: float = 0.0
+    ) -> list[dict[str, Any]]:
         """Return the promises that more data with the same frequencies would give; these are projections, not promises.
 
         Parameters
         ----------
-        tau : float
-            Level in (0, 1).
+        tau : Quantile, Buffered or float
+            The objective, or the level of a quantile in (0, 1).
         factors : tuple of int
             Multiples of the number of episodes.
         beta : float
@@ -418,7 +446,7 @@ class Estimate(StoredEstimate, Charted):
         list of dict
             factor, episodes, value.
         """
-        tau, beta = check_levels(tau, beta)
+        tau, beta = promised_levels(tau, beta)
         return [
             {"factor": more, "episodes": self.episodes * more, "value": self._projected_value(tau, beta, more)}
             for more in (whole(factor, "factors", 1) for factor in factors)
@@ -428,13 +456,15 @@ class Estimate(StoredEstimate, Charted):
         """Return the promise with `more` times as many episodes of the same frequencies."""
         return self._solve_robust(tau, beta, *self._ball(more), self.start_error(more), {}).value
 
-    def logged(self, tau: float, beta: float = 0.0) -> dict[str, float]:
+    def logged(self, tau: Objective | float, beta: float = 0.0) -> dict[str, float]:
         """Return the logging policy's own tau-quantile with an order-statistic interval, for independent episodes.
 
         Parameters
         ----------
-        tau, beta : float
-            Level in (0, 1) and buffer.
+        tau : Quantile, Buffered or float
+            The objective, or the level of a quantile in (0, 1).
+        beta : float
+            Buffer of the level.
 
         Returns
         -------
@@ -443,7 +473,7 @@ class Estimate(StoredEstimate, Charted):
             NaN if it depends on their returns, because complete episodes may differ from the others. An end of the
             interval is infinite if there are too few complete episodes, or if there is a buffer.
         """
-        tau, beta = check_levels(tau, beta)
+        tau, beta = promised_levels(tau, beta)
         if not self.returns.size:
             message = "expected a complete episode, got only truncated ones, whose returns are unknown"
             raise ArgumentError(f"{message}; declare ends as terminal", name="ends")
@@ -476,7 +506,7 @@ class Estimate(StoredEstimate, Charted):
             for k, s, a in np.argwhere(self.seen).tolist()
         ]
 
-    def chart(self, tau: float | None = None) -> Any:
+    def chart(self, tau: Objective | float | None = None) -> Any:
         """Draw the visits and radii of the rows and, with a level, compare the promise with other plans.
 
         Requires the extra "plots".

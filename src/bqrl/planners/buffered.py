@@ -20,9 +20,8 @@ tau - W_0(x*), the optimum is the quantile itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -39,6 +38,7 @@ from bqrl.planners.earned import MetPairs, search_cvar
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.facts import Bracketed, BufferBelowMargin, Fact, NeutralWins, NoFinerGrid, Tied
 from bqrl.planners.plan import GAP_TOL, Plan, is_steady
+from bqrl.planners.registry import Gap, MaxBytes, Pairs, Points, Tick, count, switch
 from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import (
     MAX_BYTES,
@@ -59,13 +59,13 @@ def plan_buffered(
     tau: float,
     beta: float,
     *,
-    randomized: bool | None = None,
-    points: int | None = None,
-    gap: float | None = None,
-    pairs: bool | None = None,
-    max_nodes: int = MAX_NODES,
-    max_bytes: float = MAX_BYTES,
-    tick: Callable[[int], None] | None = None,
+    randomized: Annotated[bool | None, switch] = None,
+    points: Points = None,
+    gap: Gap = None,
+    pairs: Pairs = None,
+    max_nodes: Annotated[int, count(1)] = MAX_NODES,
+    max_bytes: MaxBytes = MAX_BYTES,
+    tick: Tick = None,
 ) -> Plan:
     """Return the best policy for the buffered quantile, with a proven upper bound.
 

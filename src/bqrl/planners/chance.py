@@ -5,7 +5,6 @@ max over policies of P(G >= x)  =  1 - W_0(start, x),    W_h(s, n) as in target.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,11 +13,12 @@ import numpy as np
 from bqrl.checks import number
 from bqrl.display import format_number
 from bqrl.laws.law import Law
-from bqrl.laws.objectives import Objective
+from bqrl.laws.objectives import Objective, gets
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.facts import Bracketed
 from bqrl.planners.plan import Plan
+from bqrl.planners.registry import MaxBytes, Pairs, Points, Tick
 from bqrl.planners.sweep import Sweep
 from bqrl.planners.target import MAX_BYTES, choose_pairs, curve_over
 
@@ -42,6 +42,7 @@ class Chance(Objective):
 
     target: float
     probability: ClassVar[bool] = True
+    name: ClassVar[str] = "chance"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "target", number(self.target, "target"))
@@ -55,14 +56,23 @@ class Chance(Objective):
         """The name in tables and titles."""
         return f"chance of {format_number(self.target)}"
 
-    def promise(self, amount: str) -> str:
+    @property
+    def kind(self) -> str:
+        """The name in the title of a column."""
+        return "probability"
+
+    def axis(self, noun: str = "runs", total: str = "return") -> str:
+        """Return the title of an axis of probabilities."""
+        return f"probability of at least {format_number(self.target)}"
+
+    def promise(self, amount: str, noun: str = "runs", total: str = "return") -> str:
         """Return the part of a sentence that states a probability."""
-        return f"you get at least {format_number(self.target)} with probability {amount}"
+        return f"{gets(f'at least {format_number(self.target)}', noun, total)} with probability {amount}"
 
 
 def plan_chance(
-    mdp: MDP, objective: Chance, *, points: int | None = None, pairs: bool | None = None, max_bytes: float = MAX_BYTES,
-    tick: Callable[[int], None] | None = None,
+    mdp: MDP, objective: Chance, *, points: Points = None, pairs: Pairs = None, max_bytes: MaxBytes = MAX_BYTES,
+    tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the policy with the best probability of reaching the target; without an exact grid, a bracket."""
     met = choose_pairs(mdp, pairs, points, max_bytes)

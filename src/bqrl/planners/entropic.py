@@ -9,6 +9,7 @@ is attained by a Markov policy. As theta -> 0 the value tends to the mean.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class Entropic(Objective):
     """
 
     theta: float
+    name: ClassVar[str] = "entropic"
 
     def __post_init__(self) -> None:
         theta = number(self.theta, "theta")

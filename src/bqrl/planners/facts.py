@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from bqrl.laws.objectives import Objective
+
 
 class Fact:
     """One remark on a result."""
@@ -130,7 +132,7 @@ class Guaranteed(Fact):
     """What holds under every kernel in the ball."""
 
     value: float
-    tau: float | None = None  # the level of a quantile; None if a buffered policy was evaluated robustly
+    objective: Objective  # for other objectives than a quantile, this policy was evaluated robustly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +140,7 @@ class Promised(Fact):
     """What an estimate promises with its confidence."""
 
     value: float  # -inf if there is no promise
-    tau: float
-    beta: float
+    objective: Objective
     confidence: float
     episodes: int  # of the log
     assumptions: tuple[str, ...]

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from bqrl.checks import whole
+from bqrl.checks import bad_value, numbers, whole
 from bqrl.errors import SizeError
 from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.laws.objectives import check_levels, quantile_objective
@@ -35,10 +35,12 @@ from bqrl.planners.expected import is_settled, plan_of
 from bqrl.planners.facts import RoundedLaw
 from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
 from bqrl.planners.plan import Plan, is_steady, level_error
+from bqrl.planners.registry import count, positive, switch
 from bqrl.planners.sweep import rounding_error
 
 MAX_LAWS = 100_000
 MAX_BYTES = 2**30
+MAX_DECIMALS = 100
 MAX_SUMS = 4_000_000  # rewards times returns of a stage in the capped recursion
 
 
@@ -55,9 +57,18 @@ def frontier(
     return all_laws(mdp, on, EveryLaw(dominance=dominance, max_laws=max_laws, max_bytes=max_bytes))
 
 
+def per_outcome(value: Any, name: str, mdp: MDP) -> None:
+    """Check kernels: probabilities of at least 0, one row per kernel with one entry per outcome of the problem."""
+    given = np.atleast_2d(numbers(value, name, 0.0)).shape
+    wanted = (max(given[0], 1), mdp.probability.size)
+    if given != wanted:
+        raise bad_value(name, value, f"have shape {wanted}", given)
+
+
 def plan_frontier(
-    mdp: MDP, tau: float, beta: float = 0.0, *, kernels: Any = None, dominance: bool = False, max_laws: int = MAX_LAWS,
-    max_bytes: int = MAX_BYTES,
+    mdp: MDP, tau: float, beta: float = 0.0, *, kernels: Annotated[Any, per_outcome] = None,
+    dominance: Annotated[bool, switch] = False, max_laws: Annotated[int, count(1)] = MAX_LAWS,
+    max_bytes: Annotated[int, positive] = MAX_BYTES,
 ) -> Plan:  # fmt: skip
     """Return the best law of the whole frontier and its label policy (EVI-BQ); with `kernels` (n, nnz), optimistically.
 
@@ -172,8 +183,9 @@ def keep_laws(pmf: FloatArray, dominance: bool) -> tuple[IntArray, float]:
 
 
 def plan_capped(
-    mdp: MDP, tau: float, beta: float = 0.0, *, decimals: int = 6, max_laws: int = 16, max_combinations: int = 4000,
-    dominance: bool = True,
+    mdp: MDP, tau: float, beta: float = 0.0, *, decimals: Annotated[int, count(0, MAX_DECIMALS)] = 6,
+    max_laws: Annotated[int, count(1)] = 16, max_combinations: Annotated[int, count(1)] = 4000,
+    dominance: Annotated[bool, switch] = True,
 ) -> Plan:  # fmt: skip
     """Return the plan of the paper's numerical reference, the frontier recursion with four pruning rules.
 

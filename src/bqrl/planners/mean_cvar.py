@@ -8,8 +8,8 @@ and piecewise linear in z between possible returns. A deterministic target polic
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bqrl.checks import number
 from bqrl.laws.law import Law
@@ -17,6 +17,7 @@ from bqrl.laws.objectives import Objective
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan
+from bqrl.planners.registry import MaxBytes, Points, Tick
 from bqrl.planners.target import MAX_BYTES
 from bqrl.planners.terminal import Cost, plan_by_cost
 
@@ -42,6 +43,7 @@ class MeanCVaR(Objective):
 
     tau: float
     weight: float
+    name: ClassVar[str] = "mean-cvar"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tau", number(self.tau, "tau", 0.0, 1.0, "(]"))
@@ -58,8 +60,7 @@ class MeanCVaR(Objective):
 
 
 def plan_mean_cvar(
-    mdp: MDP, objective: MeanCVaR, *, points: int | None = None, max_bytes: float = MAX_BYTES,
-    tick: Callable[[int], None] | None = None,
+    mdp: MDP, objective: MeanCVaR, *, points: Points = None, max_bytes: MaxBytes = MAX_BYTES, tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the policy with the best weighted sum of mean and CVaR."""
     w, tau = objective.weight, objective.tau

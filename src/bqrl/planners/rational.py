@@ -7,6 +7,7 @@ a row do not sum to 1, the exact values of its floats are used, divided by their
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.facts import DecidedInFractions
 from bqrl.planners.plan import Plan
+from bqrl.planners.registry import one_of
 from bqrl.planners.target import exact_grid
 from bqrl.policies.target import TargetPolicy
 
@@ -24,7 +26,7 @@ MAX_WORK = 3_000_000  # products of fractions; a million takes about two seconds
 READ_DENOMINATOR = 10**6  # largest denominator of a short fraction
 
 
-def plan_rational(mdp: MDP, tau: float) -> Plan:
+def plan_rational(mdp: MDP, tau: float, arithmetic: Annotated[str, one_of("float", "rational")] = "rational") -> Plan:
     """Return the best policy for the tau-quantile by exact arithmetic; raise SizeError if the problem is too large for it."""
     tau, _ = check_levels(tau)
     columns = exact_grid(mdp)

@@ -13,11 +13,11 @@ tau - beta of the current rule or their neighbours; a new rule is kept if its ex
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from bqrl.checks import bad_type, bad_value, choice
+from bqrl.checks import bad_type, bad_value
 from bqrl.errors import PolicyError
 from bqrl.laws.objectives import Buffered, Quantile
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -30,6 +30,7 @@ from bqrl.planners.expected import best_mean, is_settled
 from bqrl.planners.facts import Fact, RoundedLaw, RuleFound, RuleOrder, Tied
 from bqrl.planners.greedy import greedy_policies
 from bqrl.planners.plan import Plan, equal_values
+from bqrl.planners.registry import MaxBytes, Points, Tick, one_of
 from bqrl.planners.rule_passes import RulePasses
 from bqrl.planners.rule_search import search_rules
 from bqrl.planners.rule_shapes import StageState, State, Threshold
@@ -49,15 +50,14 @@ MAX_CELLS = 4e7  # numbers that the masses of all stages may hold
 
 
 def plan_rule(
-    mdp: MDP, objective: Quantile | Buffered, rule: str, *, starts: Any = None, order: Any = None,
-    points: int | None = None, max_bytes: float = MAX_BYTES, tick: Callable[[int], None] | None = None,
+    mdp: MDP, objective: Quantile | Buffered, rule: Annotated[str, one_of(*RULES)], *, starts: Any = None, order: Any = None,
+    points: Points = None, max_bytes: MaxBytes = MAX_BYTES, tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the best rule found, its exact value, and the optimum of all policies as its upper bound.
 
     `starts` lists further rules to begin with, in any form that `evaluate` accepts. `order` lists the states from low to high for
     thresholds, or is a dict with "states" and "actions".
     """
-    choice(rule, "rule", RULES)
     given = _read_starts(mdp, starts)
     if order is not None and rule != "threshold":
         raise bad_value("order", order, "be omitted unless rule is 'threshold'")

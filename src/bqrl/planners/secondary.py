@@ -10,8 +10,8 @@ candidate is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from bqrl.planners.evaluate import evaluate
 from bqrl.planners.facts import BestMean
 from bqrl.planners.greedy import MEAN_TIE
 from bqrl.planners.plan import Plan
+from bqrl.planners.registry import Gap, MaxBytes, Points, Tick, one_of
 from bqrl.planners.sweep import sweep
 from bqrl.planners.target import MAX_BYTES, plan_target
 from bqrl.policies.target import TargetPolicy
@@ -32,8 +33,8 @@ MAX_SWEEPS = 40
 
 
 def plan_best_mean(
-    mdp: MDP, tau: float, *, margin: float = 0.0, points: int | None = None, gap: float | None = None,
-    max_bytes: float = MAX_BYTES, tick: Callable[[int], None] | None = None,
+    mdp: MDP, tau: float, *, secondary: Annotated[str, one_of("mean")] = "mean", margin: float = 0.0, points: Points = None,
+    gap: Gap = None, max_bytes: MaxBytes = MAX_BYTES, tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the plan with the best mean found among the optimal plans for the tau-quantile.
 

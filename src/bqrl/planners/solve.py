@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from bqrl.checks import LARGEST, bad_type, bad_value, choice, flag, number, numbers, unknown_argument, whole
-from bqrl.errors import ArgumentError
+from bqrl.checks import flag
 from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile, check_objective
 from bqrl.mdp.find_grid import cut_to_possible
 from bqrl.mdp.model import MDP, check_mdp
@@ -24,6 +20,7 @@ from bqrl.planners.greedy import plan_greedy
 from bqrl.planners.mean_cvar import MeanCVaR, plan_mean_cvar
 from bqrl.planners.plan import Plan
 from bqrl.planners.rational import plan_rational
+from bqrl.planners.registry import Solver, find_planner, find_solver
 from bqrl.planners.rules import plan_rule
 from bqrl.planners.secondary import plan_best_mean
 from bqrl.planners.tail import with_tail
@@ -32,37 +29,25 @@ from bqrl.planners.target import plan_target, risk_neutral
 from bqrl.planners.uncertain import plan_uncertain
 from bqrl.planners.utility import Utility, plan_utility
 
-# The registry of planners: by name, the function for each objective that the planner solves. A function receives the problem
-# and the arguments of `solve` that its signature names (`objective`, or `tau` and `beta`); keyword-only arguments are options.
-PLANNERS: dict[str, dict[type[Objective], Callable[..., Plan]]] = {
-    "target": {
-        Quantile: plan_target,
-        Buffered: plan_buffered,
-        Chance: plan_chance,
-        MeanCVaR: plan_mean_cvar,
-        Utility: plan_utility,
-    },
-    "greedy": {Quantile: plan_greedy, Buffered: plan_greedy},
-    "frontier": {Quantile: plan_frontier, Buffered: plan_frontier},
-    "capped-frontier": {Quantile: plan_capped, Buffered: plan_capped},
-    "expected": {Quantile: plan_expected, Buffered: plan_expected, Mean: plan_mean},
-    "backward": {Entropic: plan_entropic},
-}
-VARIANTS: dict[str, Callable[..., Plan]] = {  # variants of the planner "target", by the argument that selects them
-    "radius": plan_uncertain,
-    "rule": plan_rule,
-    "secondary='mean'": plan_best_mean,
-    "arithmetic='rational'": plan_rational,
-}
-WHOLE_OPTIONS = {
-    "points": 2,
-    "max_nodes": 1,
-    "max_laws": 1,
-    "max_combinations": 1,
-    "decimals": 0,
-}  # with smallest values
-MAX_DECIMALS = 100
-POSITIVE_OPTIONS = ("gap", "max_bytes")
+# The table of planners, one entry per function (see registry.py). The first planner that solves an objective is its default.
+SOLVERS = (
+    Solver(planner="target", plan=plan_target, objectives=(Quantile,)),
+    Solver(planner="target", plan=plan_buffered, objectives=(Buffered,)),
+    Solver(planner="target", plan=plan_chance, objectives=(Chance,)),
+    Solver(planner="target", plan=plan_mean_cvar, objectives=(MeanCVaR,)),
+    Solver(planner="target", plan=plan_utility, objectives=(Utility,)),
+    Solver(planner="target", plan=plan_uncertain, objectives=(Quantile, Buffered), selector="radius"),
+    Solver(planner="target", plan=plan_rule, objectives=(Quantile, Buffered), selector="rule"),
+    Solver(planner="target", plan=plan_best_mean, objectives=(Quantile,), selector="secondary"),
+    Solver(planner="target", plan=plan_rational, objectives=(Quantile,), selector="arithmetic"),
+    Solver(planner="greedy", plan=plan_greedy, objectives=(Quantile, Buffered)),
+    Solver(planner="frontier", plan=plan_frontier, objectives=(Quantile, Buffered)),
+    Solver(planner="capped-frontier", plan=plan_capped, objectives=(Quantile, Buffered)),
+    Solver(planner="expected", plan=plan_expected, objectives=(Quantile, Buffered)),
+    Solver(planner="expected", plan=plan_mean, objectives=(Mean,)),
+    Solver(planner="backward", plan=plan_entropic, objectives=(Entropic,)),
+)
+PLANNERS = tuple(dict.fromkeys(one.planner for one in SOLVERS))
 
 
 def solve(
@@ -92,7 +77,7 @@ def solve(
     beta : float
         Width of the buffer of a level, 0 or in [1e-9, tau]: 0 is the quantile, tau is CVaR.
     planner : str, optional
-        "target", "greedy", "frontier", "capped-frontier", "expected" or "backward"; by default the first that solves the
+        One of `planners.solve.PLANNERS`, such as "target", "greedy" or "frontier"; by default the first that solves the
         objective.
     tau : float
         Quantile level in (0, 1); 1 is allowed with a positive buffer.
@@ -132,30 +117,18 @@ def solve(
     True
     """
     problem, goal = check_mdp(mdp), check_objective(objective, tau, beta)
-    planner, function = find_planner(goal, planner)
-    choice(arithmetic, "arithmetic", ("float", "rational"))
-    if attitude is not None:
-        choice(attitude, "attitude", ("robust", "optimistic"))
-    if secondary is not None:
-        choice(secondary, "secondary", ("mean",))
-    if (radius is None) != (attitude is None):
-        missing, present = ("attitude", "radius") if attitude is None else ("radius", "attitude")
-        raise bad_value(
-            missing, None, f"be given with {present}", remedy="pass both, e.g. a radius of 0.1 and 'robust'"
-        )
-    randomized = flag(randomized, "randomized", optional=True)
-    variant = _variant(planner, goal, radius is not None, rule, randomized, secondary, arithmetic)
-    function = function if variant is None else VARIANTS[variant]
-    _check_options(problem, function, planner if variant is None else f"{planner} with {variant}", options)
-    given = {
-        "objective": goal, "tau": getattr(goal, "tau", None), "beta": getattr(goal, "beta", None), "radius": radius,
-        "attitude": attitude, "randomized": randomized, "rule": rule,
+    planner = find_planner(SOLVERS, goal, planner)
+    choices = {
+        "radius": radius, "attitude": attitude, "rule": rule, "secondary": secondary,
+        "arithmetic": None if arithmetic == "float" else arithmetic,
+        "randomized": None if _settled_without_draw(goal, planner, randomized) else randomized,
     }  # fmt: skip
-    taken = {name: given[name] for name in inspect.signature(function).parameters if name in given}
+    choices = {name: value for name, value in choices.items() if value is not None}
+    solver = find_solver(SOLVERS, goal, planner, choices, options, near=NAMED)
+    given = options | choices
+    solver.check(problem, given)
     begun = time.perf_counter()
-    plan = replace(
-        function(problem, **taken, **options), mdp=problem, units=None if goal.probability else problem.units
-    )
+    plan = replace(solver.call(problem, goal, given), mdp=problem, units=None if goal.probability else problem.units)
     if isinstance(goal, Quantile | Buffered):  # other objectives are not returns
         value, nominal = cut_to_possible(problem, [plan.value, plan.nominal]).tolist()
         upper = None if plan.upper is None else max(value, float(cut_to_possible(problem, plan.upper)))
@@ -165,67 +138,10 @@ def solve(
     return plan.with_time(time.perf_counter() - begun)
 
 
-def find_planner(objective: Objective, name: str | None = None) -> tuple[str, Callable[..., Plan]]:
-    """Return the named planner, or the first that solves the objective, with its function for that objective."""
-    able = [each for each, solved in PLANNERS.items() if type(objective) in solved]
-    if name is None:
-        if not able:
-            kinds = sorted({kind.__name__ for solved in PLANNERS.values() for kind in solved})
-            raise bad_value("objective", objective, f"be one of {', '.join(kinds)}", type(objective).__name__)
-        name = able[0]
-    if choice(name, "planner", PLANNERS) not in able:
-        raise bad_value("planner", name, f"solve {objective.label}", remedy=f"omit it or choose {' or '.join(able)}")
-    return name, PLANNERS[name][type(objective)]
+NAMED = tuple(name for name in inspect.signature(solve).parameters if name != "options")
 
 
-def _variant(
-    planner: str,
-    goal: Objective,
-    ball: bool,
-    rule: str | None,
-    randomized: bool | None,
-    secondary: str | None,
-    arithmetic: str,
-) -> str | None:
-    """Return the variant of the planner "target" that the arguments select; None for other planners or no variant."""
-    plain = {"secondary='mean'": secondary is not None, "arithmetic='rational'": arithmetic == "rational"}
-    selected = [name for name, given in {"radius": ball, "rule": rule is not None, **plain}.items() if given]
-    beta = getattr(goal, "beta", None)
-    if randomized is not None and (beta is None or beta > 0.0 or (randomized and planner != "target")):
-        selected.append(f"randomized={randomized}")
-    if selected and planner != "target":
-        raise bad_value("planner", planner, f"be 'target' with {selected[0]}")
-    if len(selected) > 1:
-        raise ArgumentError(
-            f"expected one of {selected[0]} and {selected[1]}, got both; drop one of them", name=selected[0]
-        )
-    if selected and beta is None:
-        raise bad_value("objective", goal, f"be a quantile, buffered or not, with {selected[0]}", goal.label)
-    if selected and beta and plain.get(selected[0]):
-        raise bad_value("beta", beta, f"be 0, the plain quantile, with {selected[0]}", f"{beta:g}")
-    return selected[0] if selected and selected[0] in VARIANTS else None
-
-
-def _check_options(mdp: MDP, function: Callable[..., Plan], planner: str, options: dict[str, Any]) -> None:
-    """Raise an error if the planner does not have an option, or if the value of an option is invalid."""
-    parameters = inspect.signature(function).parameters.values()
-    defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "randomized"}
-    for name, value in options.items():
-        if name not in defaults:
-            others = [p for p in inspect.signature(solve).parameters if p != "options"]
-            raise unknown_argument(f"planner {planner}", name, value, defaults, near=others)
-        if value is None and defaults[name] is None:
-            continue
-        if name in WHOLE_OPTIONS:
-            whole(value, name, WHOLE_OPTIONS[name], most=MAX_DECIMALS if name == "decimals" else LARGEST)
-        elif name in POSITIVE_OPTIONS:
-            number(value, name, 0.0, ends="(]")
-        elif name in ("kernels", "missing"):
-            given = np.atleast_2d(numbers(value, name, 0.0)).shape
-            wanted = (mdp.H, mdp.S, mdp.A) if name == "missing" else (max(given[0], 1), mdp.probability.size)
-            if given != wanted:
-                raise bad_value(name, value, f"have shape {wanted}", given)
-        elif name in ("dominance", "pairs"):
-            flag(value, name)
-        elif name == "tick" and not callable(value):
-            raise bad_type(name, value, "be a function of the stage")
+def _settled_without_draw(goal: Objective, planner: str, randomized: Any) -> bool:
+    """Return whether `randomized` has no effect: a deterministic policy is optimal for a quantile."""
+    drawn = flag(randomized, "randomized", optional=True)
+    return isinstance(goal, Quantile) and (not drawn or planner == "target")

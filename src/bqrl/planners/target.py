@@ -34,6 +34,7 @@ from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.expected import best_mean, is_settled
 from bqrl.planners.facts import Bracketed, Fact, NeutralWins, Tied
 from bqrl.planners.plan import Plan, equal_values, freeze
+from bqrl.planners.registry import Gap, MaxBytes, Pairs, Points, Tick
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.levels import QuantileLevelPolicy
@@ -337,8 +338,8 @@ def curve_over(
 
 
 def plan_target(
-    mdp: MDP, tau: float, *, points: int | None = None, gap: float | None = None, pairs: bool | None = None,
-    max_bytes: float = MAX_BYTES, tick: Callable[[int], None] | None = None,
+    mdp: MDP, tau: float, *, points: Points = None, gap: Gap = None, pairs: Pairs = None, max_bytes: MaxBytes = MAX_BYTES,
+    tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the best policy for the tau-quantile; without an exact grid, a bracket on `points` points or of width `gap`.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.expected import is_settled
 from bqrl.planners.facts import Fact, Guaranteed, RoundedReturns, Tied
 from bqrl.planners.plan import GAP_TOL, Plan
+from bqrl.planners.registry import MaxBytes, Points, one_of
 from bqrl.planners.sweep import (
     NO_ORDER,
     NO_TABLE,
@@ -71,6 +72,13 @@ def check_radius(mdp: MDP, radius: Any) -> FloatArray:
     return eps
 
 
+def per_row(value: Any, name: str, mdp: MDP) -> None:
+    """Check numbers of at least 0 with one entry per stage, state and action."""
+    given = numbers(value, name, 0.0).shape
+    if given != (mdp.H, mdp.S, mdp.A):
+        raise bad_value(name, value, f"have shape {(mdp.H, mdp.S, mdp.A)}", given)
+
+
 def half_radius(mdp: MDP, radius: Any) -> FloatArray:
     """Return half the l1 radius of every row, shape (H, S*A), from a number or an array; known rows have radius 0."""
     eps = check_radius(mdp, radius)
@@ -79,8 +87,8 @@ def half_radius(mdp: MDP, radius: Any) -> FloatArray:
 
 
 def plan_uncertain(
-    mdp: MDP, tau: float, beta: float, radius: Any, attitude: str, *, missing: FloatArray | None = None,
-    points: int | None = None, max_bytes: float = MAX_BYTES,
+    mdp: MDP, tau: float, beta: float, radius: Any, attitude: Annotated[str, one_of("robust", "optimistic")], *,
+    missing: Annotated[FloatArray | None, per_row] = None, points: Points = None, max_bytes: MaxBytes = MAX_BYTES,
 ) -> Plan:  # fmt: skip
     """Return the optimistic or robust plan; with radius 0, the nominal plan.
 
@@ -147,7 +155,7 @@ def _plan_quantile(
         curve = curve_over(mdp, points=points, max_bytes=max_bytes, half=np.zeros_like(half))
         value = float(cut_to_possible(mdp, target))
         upper = max(value, curve.upper(tau))
-        notes.insert(0, Guaranteed(value=value, tau=tau))
+        notes.insert(0, Guaranteed(value=value, objective=Quantile(tau)))
     notes += _rounding_notes(columns)
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
@@ -243,7 +251,7 @@ def _plan_robust_buffered(
     law, law_upper = law_bracket(mdp, policy)
     own = law.buffered_quantile(tau, beta)
     value = float(cut_to_possible(mdp, min(value, own)))  # the nominal kernel is in the ball
-    notes = (Guaranteed(value=value), *_rounding_notes(columns))
+    notes = (Guaranteed(value=value, objective=quantile_objective(tau, beta)), *_rounding_notes(columns))
     return Plan(
         objective=quantile_objective(tau, beta),
         planner="target", policy=policy, law=law, law_upper=law_upper, value=value,

@@ -16,6 +16,7 @@ from bqrl.laws.objectives import Objective
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan
+from bqrl.planners.registry import MaxBytes, Points, Tick
 from bqrl.planners.target import MAX_BYTES
 from bqrl.planners.terminal import Cost, plan_by_cost
 
@@ -59,8 +60,7 @@ class Utility(Objective):
 
 
 def plan_utility(
-    mdp: MDP, objective: Utility, *, points: int | None = None, max_bytes: float = MAX_BYTES,
-    tick: Callable[[int], None] | None = None,
+    mdp: MDP, objective: Utility, *, points: Points = None, max_bytes: MaxBytes = MAX_BYTES, tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the policy with the best mean of a function of the return."""
 

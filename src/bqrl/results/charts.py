@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bqrl.display import format_number
+from bqrl.learners.registry import colour_of
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.results.result import Result
 from bqrl.study.scores import Contender, mean_band, spread_indices
@@ -40,11 +41,6 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 GREY, BROWN, PURPLE, OLIVE = "#888888", "#8C5A2B", "#7B5EA7", "#8A8D1E"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, GREY)
 SPARE = ("#D81B60", "#1FA3A3", GREY)  # for learners and variants without their own colour
-LEARNERS = {  # by learner and, if it has one, planner
-    ("ucb-bqrl", "target"): BLUE, ("ucb-bqrl", "greedy"): SKY, ("psrl", None): PURPLE, ("ucbvi", None): RED,
-    ("thompson", None): GREEN, ("q-learning", None): PINK, ("sarsa", None): ORANGE, ("ppo", None): BROWN,
-    ("trpo", None): OLIVE,
-}  # fmt: skip
 
 
 def import_extra(module: str, needed: str = "charts need Altair and vl-convert") -> ModuleType:
@@ -86,10 +82,8 @@ def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
     """
     found: dict[str, str | None] = {}
     for one in contenders:
-        name = one.learner if isinstance(one.learner, str) else getattr(one.learner, "name", "")
-        planner = one.params.get("planner", "target") if name == "ucb-bqrl" else None
-        colour = LEARNERS.get((name, planner))
-        found[one.label] = None if colour in found.values() else colour
+        colour = colour_of(one.learner, one.params)
+        found[one.label] = None if not colour or colour in found.values() else colour
     free = cycle([colour for colour in (*SPARE, *PALETTE) if colour not in found.values()] or PALETTE)
     return {label: colour or next(free) for label, colour in found.items()}
 

@@ -1,7 +1,8 @@
 """Runs of learners as a Result.
 
-The promise of a policy is its exact tau-quantile. The gap of an episode is the best promise of any policy minus that of the
-current policy; the regret of an episode is the best mean minus that policy's mean. Both are summed over the episodes.
+The value of a policy is its exact objective value, such as its tau-quantile. The gap of an episode is the best value of any
+policy minus that of the current policy; the regret of an episode is the best mean minus that policy's mean. Both are summed over
+the episodes.
 """
 
 from __future__ import annotations
@@ -15,23 +16,20 @@ from typing import Any
 import numpy as np
 
 from bqrl.laws.atoms import size_of
+from bqrl.laws.objectives import Objective
 from bqrl.learners.record import Record
+from bqrl.learners.registry import known_learner
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
 from bqrl.policies.shares import uniform
 from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning_note, with_charts
-from bqrl.results.plans import LEVEL_FILES, in_one_line, policy_files
+from bqrl.results.plans import POLICY_FILES, in_one_line, objective_name, policy_files
 from bqrl.results.result import Result, ResultTable, asked_for, chart_files, saved_bytes, versions
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, learning_sentences, order_of
 from bqrl.study.scores import Experiment, late_return
-from bqrl.study.tables import level_name
 
-NAMES = {
-    "ucb-bqrl": "UCB-BQRL", "psrl": "PSRL", "ucbvi": "UCBVI", "q-learning": "Q-learning", "sarsa": "SARSA",
-    "thompson": "Thompson", "ppo": "PPO", "trpo": "TRPO",
-}  # fmt: skip
 Row = dict[str, Any]
 MAX_ROWS = 2000  # episodes per learner in the table of curves
 MAX_STEM = 80  # characters of a learner in a file name
@@ -40,7 +38,7 @@ FILES = (  # files that a folder may hold; RUN_FILES are those of each run
 )  # fmt: skip
 RUN_FILES = ("record_{}.npz", "episodes_{}.jsonl")
 RETURNS = {"return": "mean return", "last_return": "mean return, last tenth"}  # columns if the kernel is unknown
-SCORES = {"quantile": "quantile", "gap": "cumulative gap", "regret": "cumulative regret", "mean": "mean"}
+SCORES = {"value": "value", "gap": "cumulative gap", "regret": "cumulative regret", "mean": "mean"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -62,7 +60,7 @@ def label_of(learner: str, params: Mapping[str, Any]) -> str:
     'UCB-BQRL, greedy planner, c_conf=0.01'
     """
     parts = [f"{value} planner" if key == "planner" else f"{key}={in_text(value)}" for key, value in params.items()]
-    return ", ".join([NAMES.get(learner, learner), *parts])
+    return ", ".join([getattr(known_learner(learner), "label", learner), *parts])
 
 
 def in_text(value: Any) -> str:
@@ -81,25 +79,29 @@ def file_stem(learner: str, params: Mapping[str, Any], seed: int, *, alone: bool
     return f"{name}_seed{seed}"
 
 
-def learning_files(tau: float, stems: Iterable[str]) -> list[str]:
+def learning_files(objective: Objective, stems: Iterable[str]) -> list[str]:
     """Names of the files that a folder of these runs may hold."""
-    policies = (name.format(level_name(tau)) for name in LEVEL_FILES)
+    policies = (name.format(objective_name(objective)) for name in POLICY_FILES)
     return [*FILES, *policies, *(name.format(stem) for stem in stems for name in RUN_FILES)]
 
 
 def learning_document(found: Learned) -> dict[str, Any]:
     """The runs without their curves, as JSON values; printed by `--json`."""
-    experiment, tau, T = found.experiment, found.experiment.tau, found.experiment.episodes
+    experiment, goal, T = found.experiment, found.experiment.objective, found.experiment.episodes
     first, best, random, learners = experiment.records[experiment.learners[0].label][0], None, None, []
     if first.mdp is not None and first.optimum is not None:
-        best = {"quantile": first.optimum.quantile(tau), "mean": first.optimum.best_mean, "error": first.optimum.error}
+        best = {
+            "value": first.optimum.value(goal),
+            "mean": first.optimum.best_mean,
+            "error": first.optimum.error_of(goal),
+        }
         best["score_error"] = experiment.score_error
         play = evaluate(first.mdp, uniform(first.mdp))
-        random = {"quantile": play.quantile(tau), "mean": play.exact_mean}
-        random |= {"gap": T * (best["quantile"] - random["quantile"]), "regret": T * (best["mean"] - random["mean"])}
+        random = {"value": goal(play), "mean": play.exact_mean}
+        random |= {"gap": T * (best["value"] - random["value"]), "regret": T * (best["mean"] - random["mean"])}
     for one in experiment.learners:
         records = zip(experiment.seeds, experiment.records[one.label], strict=True)
-        runs = [{"seed": seed, **_run(record, tau)} for seed, record in records]
+        runs = [{"seed": seed, **_run(record, goal)} for seed, record in records]
         columns = {key: np.array([run[key] for run in runs]) for key in runs[0] if key not in ("seed", "settled")}
         learners.append({
             "label": one.label,
@@ -113,7 +115,8 @@ def learning_document(found: Learned) -> dict[str, Any]:
         "format": f"bqrl {'learn' if found.alone else 'compare'} 2",
         "model": dict(found.model),
         "settings": dict(found.settings),
-        "tau": tau,
+        "objective": goal.text,
+        "tau": getattr(goal, "tau", None),
         "episodes": T,
         "best": best,
         "random": random,
@@ -125,7 +128,7 @@ def learning_document(found: Learned) -> dict[str, Any]:
     return document | {"meaning": learning_sentences(document, order_of(experiment, words=found.words), found.words)}
 
 
-def _run(record: Record, tau: float) -> dict[str, Any]:
+def _run(record: Record, goal: Objective) -> dict[str, Any]:
     """The numbers of one run."""
     row: dict[str, Any] = {"return": float(record.returns.mean()), "last_return": late_return(record)}
     if record.mdp is None or record.optimum is None:
@@ -133,12 +136,12 @@ def _run(record: Record, tau: float) -> dict[str, Any]:
     assert record.final_policy is not None
     final, gaps, best = (
         evaluate(record.mdp, record.final_policy, rewards="this model"),
-        record.gap(tau),
-        record.optimum.quantile(tau),
+        record.gap(goal),
+        record.optimum.value(goal),
     )
-    row |= {"quantile": final.quantile(tau), "mean": final.exact_mean, "gap": float(gaps.sum())}
+    row |= {"value": goal(final), "mean": final.exact_mean, "gap": float(gaps.sum())}
     row["regret"] = float(record.expected_regret().sum())
-    row["settled"] = optimal_after(np.r_[gaps, best - row["quantile"]], size_of(record.points))
+    row["settled"] = optimal_after(np.r_[gaps, best - row["value"]], size_of(record.points))
     return row
 
 
@@ -163,7 +166,11 @@ def _best_name(document: Mapping[str, Any]) -> str:
 def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, ResultTable]:
     """Tables of the learners (the best first, then the best policies and random play) and of all runs."""
     best, amounts = document["best"], RETURNS if document["best"] is None else SCORES
+    goal = found.experiment.objective
     titles = {key: found.words.titled(title) for key, title in amounts.items()}
+    if best is not None:
+        scored = str if goal.probability else found.words.titled  # a probability has no unit
+        titles |= {"value": scored(goal.kind), "gap": scored(SCORES["gap"])}
     titles |= {} if best is None else {"settled": "optimal after (episodes)"}
     learners, rows, runs = {one["label"]: one for one in document["learners"]}, list[Row](), list[Row]()
     for label in (place["learner"] for place in found.experiment.order()):
@@ -177,7 +184,7 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Res
         runs += [{"learner": label, "seed": run["seed"]} | {key: run[key] for key in titles} for run in one["runs"]]
     if best is not None:
         blank = dict.fromkeys(rows[0])
-        ideal = {"quantile": best["quantile"], "gap": 0.0, "regret": 0.0, "mean": best["mean"]}
+        ideal = {"value": best["value"], "gap": 0.0, "regret": 0.0, "mean": best["mean"]}
         rows += [blank | {"learner": _best_name(document)} | ideal]
         rows += [blank | {"learner": "random play"} | document["random"]]
     seeds = len(found.experiment.seeds)
@@ -213,11 +220,11 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
         tables["curves"] = ResultTable(rows, titles=titles, caption=said.strip())
     if found.alone and document["best"] is not None:
         runs = document["learners"][0]["runs"]
-        best = max(runs, key=lambda run: (run["quantile"], run["mean"], -run["gap"]))
+        best = max(runs, key=lambda run: (run["value"], run["mean"], -run["gap"]))
         record = experiment.records[experiment.learners[0].label][runs.index(best)]
         assert record.final_policy is not None
         assert record.mdp is not None
-        name, caption = f"policy_tau{level_name(experiment.tau)}", f"seed {best['seed']}: "
+        name, caption = f"policy{objective_name(experiment.objective)}", f"seed {best['seed']}: "
         left_out = policy_files(record.final_policy, record.mdp, words, name, caption, tables, attached)
     result = Result(
         kind="learning" if found.alone else "comparison",
@@ -235,20 +242,19 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
 def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, Any]:
     """The charts of runs by name: promises and gaps, or returns if the kernel is unknown."""
     experiment, words, best = found.experiment, found.words, document["best"]
-    y_title, title, references = "mean return", "Realised returns", list[tuple[str, float]]()
+    title, references = "Realised returns", list[tuple[str, float]]()
     if best is not None:
-        y_title = f"{found.words.total} reached in {found.words.share(experiment.tau, 'episodes')}"
         title = "What the current policies promise"
-        references = [(_best_name(document), best["quantile"]), ("random play", document["random"]["quantile"])]
+        references = [(_best_name(document), best["value"]), ("random play", document["random"]["value"])]
     curves = []
     for label, runs in experiment.records.items():
-        values = [record.returns if best is None else record.quantile(experiment.tau) for record in runs]
+        values = [record.returns if best is None else record.value(experiment.objective) for record in runs]
         curves.append(averaged_curve(label, np.array(values)))
     averages = f"Averages over {MAX_BLOCKS} blocks of episodes." if experiment.episodes > MAX_BLOCKS else ""
     chart = curves_chart(
         curves,
         title=title,
-        y_title=words.axis(y_title),
+        y_title=words.axis("mean return") if best is None else words.objective_axis(experiment.objective),
         band=experiment.band,
         note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
         references=references,

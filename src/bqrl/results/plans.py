@@ -12,6 +12,7 @@ import numpy as np
 from bqrl.display import format_number, percent
 from bqrl.errors import ArgumentError, PolicyError, SizeError
 from bqrl.laws.law import Law
+from bqrl.laws.objectives import Buffered, Objective, Quantile
 from bqrl.learners.run import digest
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
@@ -36,11 +37,11 @@ MAX_WIDE = 30  # stages of an overview table (states by stages)
 LIMITS = ("points", "max_bytes")  # settings that limit a sweep
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
 SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns for further levels: five seconds on two cores of 2024
-FILES = (  # files that a folder may hold; LEVEL_FILES are those of each level
+FILES = (  # files that a folder may hold; POLICY_FILES are those of each objective
     "levels.csv", "strategies.csv", "return_laws.csv", "guarantee_curve.csv",
     *chart_files(["guarantee_curve", "return_law", "policy_map", CHART]),
 )  # fmt: skip
-LEVEL_FILES = ("policy_tau{}.csv", "policy_tau{}.npz", "overview_tau{}.csv")
+POLICY_FILES = ("policy{}.csv", "policy{}.npz", "overview{}.csv")  # with `objective_name`
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -172,9 +173,14 @@ def in_one_line(model: Mapping[str, Any], words: Words) -> str:
     return ", ".join([*parts, f"discount {format_number(model['discount'])}"] if model["discount"] != 1.0 else parts)
 
 
-def plan_files(taus: Iterable[float]) -> list[str]:
-    """Names of the files that a folder of these levels may hold."""
-    return [*FILES, *(name.format(level_name(tau)) for tau in taus for name in LEVEL_FILES)]
+def objective_name(objective: Objective) -> str:
+    """The part of a file name that tells the levels of a folder apart: "_tau0p1"; "" for objectives without a level."""
+    return f"_tau{level_name(objective.tau)}" if isinstance(objective, Quantile | Buffered) else ""
+
+
+def plan_files(objectives: Iterable[Objective]) -> list[str]:
+    """Names of the files that a folder of plans for these objectives may hold."""
+    return [*FILES, *(name.format(objective_name(one)) for one in objectives for name in POLICY_FILES)]
 
 
 def plan_result(solved: Solved) -> Result:
@@ -189,7 +195,7 @@ def plan_result(solved: Solved) -> Result:
         said = f"The {best} of any policy, from each level to the next."
         tables["guarantee_curve"] = ResultTable(solved.curve.rows(), titles=titles, caption=said)
     for plan in solved.plans:
-        level = f"_tau{level_name(plan.tau)}" if plan.by_level else ""
+        level = objective_name(plan.objective)
         if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
             with suppress(
                 PolicyError, SizeError
@@ -263,6 +269,8 @@ def level_facts(
     """The numbers of a plan as JSON values, with those of the risk-neutral policy and a sentence on their meaning."""
     level = plan.summary() | {
         "law_exact": plan.law_upper is None,
+        "kind": plan.objective.kind,
+        "probability": plan.objective.probability,
         "target": getattr(plan.policy, "target", None),
         "randomized_upper": plan.details.get("randomized"),
         "risk_neutral": None,
@@ -277,7 +285,7 @@ def level_facts(
         best = ", the best that any policy can reach" if plan.gap == 0.0 else ""
         value = format_number(plan.value, direction=-1)
         amount = value if plan.objective.probability else words.amount(value)
-        return level | {"meaning": sentence(f"{plan.objective.promise(amount)}{best}")}
+        return level | {"meaning": sentence(f"{words.promise(plan.objective, amount)}{best}")}
     return level | {"meaning": meaning(level, words, plan.law)}
 
 
@@ -294,13 +302,14 @@ def level_table(document: Mapping[str, Any], words: Words) -> ResultTable:
             "neutral_upper": None if low == high else high, **{key: float(f"{x:.2g}") for key, x in margins.items()},
         })  # fmt: skip
         kinds.add(kind)
+    value = str if any(level["probability"] for level in document["levels"]) else amount  # a probability has no unit
     least = "" if all(level["law_exact"] for level in document["levels"]) else " at least"
     titles = {
-        "level": "level", "value": amount(kinds.pop() if len(kinds) == 1 else "value"),
-        "nominal": amount(f"in the model{least}"), "upper": amount("upper bound"), "gap": amount("gap"),
+        "level": "level", "value": value(kinds.pop() if len(kinds) == 1 else "value"),
+        "nominal": value(f"in the model{least}"), "upper": value("upper bound"), "gap": value("gap"),
         "below": "margin below", "above": "margin above", "fragile": "fragile", "proven": "proven",
         "mean": amount("mean"),
-        "neutral": amount("risk-neutral"), "neutral_upper": amount("risk-neutral at most"),
+        "neutral": value("risk-neutral"), "neutral_upper": value("risk-neutral at most"),
     }  # fmt: skip
     if not any(row["fragile"] for row in rows):
         del titles["fragile"]
@@ -314,11 +323,7 @@ def _kind(level: Mapping[str, Any]) -> str:
     """Name of the value of a level."""
     if level["attitude"] == "robust" or not level["exact"]:
         return "guaranteed" if level["attitude"] == "robust" else "at least"
-    if level["beta"] is None:
-        return str(level["objective"])
-    if level["beta"] == 0.0:
-        return "quantile"
-    return "CVaR" if level["beta"] == level["tau"] else "buffered quantile"
+    return str(level["kind"])
 
 
 def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:

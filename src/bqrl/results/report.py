@@ -14,6 +14,7 @@ from typing import Any
 
 from bqrl.checks import bad_type, bad_value, unknown_argument
 from bqrl.errors import ArgumentError
+from bqrl.laws.objectives import Objective, check_objective
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.mdp.files.atomic import check_place, write_whole
@@ -83,7 +84,7 @@ def report(
         What a stage ("week"), a run ("patient"), a return ("net benefit"), a state ("condition") and an action ("order")
         are called, by default as in the `words` of the model.
     **options
-        For an Estimate: `tau` and `beta`, the level and the buffer of the promise.
+        For an Estimate: the `objective` of the promise, or its level `tau` and buffer `beta`.
 
     Returns
     -------
@@ -144,15 +145,22 @@ def plans_page(plans: Sequence[Plan], naming: Naming) -> Result:
     return plan_result(with_chart_data(with_strategies(collect_plans(plans, words))))
 
 
-def estimate_page(estimate: Estimate, naming: Naming, *, tau: float | None = None, beta: float = 0.0) -> Result:
-    """The result of an estimate and its promise at one level."""
-    if tau is None:
+def estimate_page(
+    estimate: Estimate,
+    naming: Naming,
+    *,
+    objective: Objective | None = None,
+    tau: float | None = None,
+    beta: float = 0.0,
+) -> Result:
+    """The result of an estimate and its promise for one objective."""
+    if tau is None and objective is None:
         raise bad_value("tau", None, "be given for the report of an Estimate", remedy="write e.g. tau=0.1")
-    return _promise_page(estimate, estimate.solve(tau, beta), naming)
+    return _promise_page(estimate, estimate.solve(check_objective(objective, tau, beta)), naming)
 
 
 def _promise_page(estimate: Estimate, promise: Plan, naming: Naming) -> Result:
-    settings = {"tau": promise.tau, "beta": promise.beta, "confidence": estimate.confidence}
+    settings = {"objective": promise.objective.label, "confidence": estimate.confidence}
     words = naming.words(f"What the log promises: {promise.objective.label}", estimate.mdp)
     return fit_result(estimate, promise, words, settings)
 
@@ -160,8 +168,13 @@ def _promise_page(estimate: Estimate, promise: Plan, naming: Naming) -> Result:
 def experiment_page(experiment: Experiment, naming: Naming) -> Result:
     """The result of learners with common seeds."""
     mdp, labels = next(iter(experiment.records.values()))[0].mdp, [one.label for one in experiment.learners]
-    words = naming.words(f"Learning for the {experiment.tau:g}-quantile", mdp)
-    settings = {"tau": experiment.tau, "learners": labels, "episodes": experiment.episodes, "seeds": experiment.seeds}
+    words = naming.words(f"Learning for the {experiment.objective.label}", mdp)
+    settings = {
+        "objective": experiment.objective.label,
+        "learners": labels,
+        "episodes": experiment.episodes,
+        "seeds": experiment.seeds,
+    }
     found = Learned(
         experiment=experiment, words=words, model={} if mdp is None else sizes(words.title, mdp), settings=settings,
         alone=len(labels) == 1,
@@ -174,7 +187,7 @@ def record_page(record: Record, naming: Naming) -> Result:
     known = record.settings
     name = str(known["learner"])
     experiment = Experiment(
-        problem=record.mdp, tau=record.tau, episodes=record.returns.size, seeds=(int(known["seed"]),),
+        problem=record.mdp, objective=record.objective, episodes=record.returns.size, seeds=(int(known["seed"]),),
         learners=(Contender(label=name, learner=name, params=known.get("params", {})),), records={name: (record,)},
     )  # fmt: skip
     return experiment_page(experiment, naming)

@@ -64,13 +64,15 @@ def record_view(record: Record) -> Any:
         curve = charts.averaged_curve(label, record.returns[None, :])
         y_title = words.axis("mean return of a block of episodes")
         return curves_chart([curve], title="Realised returns", y_title=y_title, colours=colours)
-    values, best = record.quantile(record.tau), record.optimum.quantile(record.tau)
+    values, best = record.value(), record.optimum.value(record.objective)
     return curves_chart(
         [Curve(label, np.arange(1.0, values.size + 1.0), values)],
         title="What the current policy promises",
-        y_title=words.axis(f"{words.total} reached in {words.share(record.tau, 'episodes')}"),
-        references=[("best possible, at least" if record.optimum.error else "best possible", best)],
-        note=words.bracket(record.optimum.error, record.score_error),
+        y_title=words.objective_axis(record.objective),
+        references=[
+            ("best possible, at least" if record.optimum.error_of(record.objective) else "best possible", best)
+        ],
+        note=words.bracket(record.optimum.error_of(record.objective), record.score_error),
         colours=colours,
         step=True,
     )
@@ -94,7 +96,7 @@ def experiment_view(
             charts.mean_curve(one.label, experiment.values(one.label, measure), points, measure=measure)
             for one in experiment.learners
         ],
-        title=title or f"Cumulative {experiment.measure_name(measure)} at τ = {experiment.tau:g}",
+        title=title or f"Cumulative {experiment.measure_name(measure)}, {experiment.objective.label}",
         finding=finding or sentence(order_of(experiment, measure, words)),
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
         band=experiment.band,
@@ -175,12 +177,15 @@ def _strategy_rows(table: Strategies) -> list[dict[str, Any]]:
 
 def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
     """The final values without the columns that the caption states."""
-    said = ("tau", "episodes", "seeds", "band")
+    said = ("objective", "episodes", "seeds", "band")
     return [{key: x for key, x in row.items() if key not in said and "beats" not in key} for row in experiment.rows()]
 
 
 def _record_facts(record: Record) -> dict[str, Any]:
-    facts, titled = {key: record.settings.get(key) for key in ("learner", "tau", "seed")}, Words.of(record.mdp).titled
+    facts, titled = (
+        {key: record.settings.get(key) for key in ("learner", "objective", "seed")},
+        Words.of(record.mdp).titled,
+    )
     facts |= {"episodes": record.returns.size, titled("mean return"): float(record.returns.mean())}
     return facts | ({} if record.optimum is None else {titled("cumulative gap"): float(record.gap().sum())})
 

@@ -21,9 +21,10 @@ from bqrl.display import count_of, format_number, percent, plural
 from bqrl.display import runs as share_of
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
-from bqrl.laws.objectives import quantile_objective
+from bqrl.laws.objectives import Objective, Quantile, quantile_objective
 from bqrl.logs.estimate import BY_STAGE, POOLED
 from bqrl.planners import facts
+from bqrl.planners.objectives import read_objective
 from bqrl.planners.plan import GAP_TOL, Plan, equal_values, fragility
 from bqrl.policies.tables import COLUMNS
 from bqrl.results.result import ResultTable
@@ -77,11 +78,6 @@ class Words:
         """The share 1 - tau of runs, such as "9 of 10 patients"; `usual` replaces "runs" if runs have no name of their own."""
         return share_of(tau, usual if self.run == "run" else self.runs)
 
-    def least(self, amount: str) -> str:
-        """What a run brings at least: "you get at least 12 EUR", or in the words of the user "at least 12 EUR net benefit"."""
-        named = amount if self.total == "return" else f"{amount} {self.total}"
-        return f"{'you get ' if self.run == 'run' else ''}at least {named}"
-
     def amount(self, text: str) -> str:
         """A number with its unit; a unit of more than two words is shown on axes only."""
         return f"{text} {self.unit}" if self._has_short_unit else text
@@ -97,6 +93,15 @@ class Words:
     @property
     def _has_short_unit(self) -> bool:
         return 0 < len(self.unit.split()) <= 2
+
+    def promise(self, objective: Objective, amount: str, usual: str = "runs") -> str:
+        """Part of a sentence that states the value of an objective; `usual` replaces "runs" if runs have no name of their own."""
+        return objective.promise(amount, usual if self.run == "run" else self.runs, self.total)
+
+    def objective_axis(self, objective: Objective) -> str:
+        """Title of an axis of values of an objective, for episodes."""
+        title = objective.axis("episodes" if self.run == "run" else self.runs, self.total)
+        return title if objective.probability else self.axis(title)
 
     def bracket(self, error: float, score_error: float = 0.0) -> str:
         """How far the optimum and, if that is more, the quantiles of policies may lie above the stated values; "" if exact."""
@@ -185,15 +190,11 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
     beside = (value if upper is None else upper, level["nominal"], neutral["value"] if neutral else value)
     amounts = tell_apart(value, *beside, directions=(-1, 1, -1, -1))
     own, most, nominal, other = map(words.amount, amounts)
-    promise, verb = f"in {words.share(tau)} {words.least(own)}", "promise"
+    goal = quantile_objective(tau, beta)
+    least = "" if beta == 0.0 or (level["exact"] and attitude != "robust") else "at least "
+    promise, verb = words.promise(goal, f"{least}{own}"), "reach" if beta else "promise"
     if value == -math.inf:
-        promise = f"no {words.total} is guaranteed in {words.share(tau)}"
-    elif beta > 0.0:
-        tail = f"over the worst {percent(tau)} of {words.runs}"
-        window = tail if beta == tau else f"between the {percent(tau - beta)} and the {percent(tau)} quantile"
-        least = "" if level["exact"] and attitude != "robust" else "at least "
-        named = own if words.total == "return" else f"{own} {words.total}"
-        promise, verb = f"{window} {'you get ' if words.run == 'run' else ''}{least}{named} on average", "reach"
+        promise, verb = f"no {words.total} is guaranteed in {words.share(tau)}", "promise"
     draw = "with one random draw at the start, " if level.get("policy") == "mixture" else ""
     parts = [f"{WHERE[attitude]}{draw}{promise}"]
     if attitude == "robust":
@@ -265,7 +266,9 @@ def order_of(experiment: Experiment, measure: str | None = None, words: Words = 
         best = "largest" if measure == "return" else "smallest"
         what, when = f"mean cumulative {experiment.measure_name(measure or 'gap')}", f"after {T}"
     size = experiment.size
-    means = [words.amount(format_number(size * round(row["mean"] / size, 9), SENTENCE_DIGITS)) for row in rows]
+    bare = experiment.objective.probability and measure in (None, "gap", "exact") and experiment.known
+    amount = str if bare else words.amount  # a probability has no unit
+    means = [amount(format_number(size * round(row["mean"] / size, 9), SENTENCE_DIGITS)) for row in rows]
     texts = [f"{row['learner']} {mean}" for row, mean in zip(rows, means, strict=True)]
     first = means.count(means[0])
     leaders = f"{list_words([row['learner'] for row in rows[:first]])} {'has' if first == 1 else 'have'}"
@@ -285,19 +288,22 @@ def learning_sentences(document: Mapping[str, Any], order: str, words: Words) ->
     best = document["best"]
     if best is None:
         return f"{order}. {UNKNOWN}"
-    learners, tau = document["learners"], document["tau"]
-    most = max(one["mean"]["quantile"] for one in learners)
-    leaders = [one for one in learners if _are_equal(one["mean"]["quantile"], most, best["quantile"])]
-    ends = [run["quantile"] for one in leaders for run in one["runs"]]
-    numbers = tell_apart(
-        most, best["quantile"], document["random"]["quantile"], min(ends), max(ends), directions=[-1] * 5
-    )
-    (own, top, chance), seeds = map(words.amount, numbers[:3]), len(learners[0]["runs"])
+    learners, goal = document["learners"], read_objective(document["objective"])
+    most = max(one["mean"]["value"] for one in learners)
+    leaders = [one for one in learners if _are_equal(one["mean"]["value"], most, best["value"])]
+    ends = [run["value"] for one in leaders for run in one["runs"]]
+    numbers = tell_apart(most, best["value"], document["random"]["value"], min(ends), max(ends), directions=[-1] * 5)
+    shown = str if goal.probability else words.amount
+    (own, top, chance), seeds = map(shown, numbers[:3]), len(learners[0]["runs"])
     whose = f"final {'policy' if len(ends) == 1 else 'policies'} of {list_words([one['label'] for one in leaders])}"
-    said = f"In {words.share(tau, 'episodes')} {words.least(own)} from the {whose}"
-    if seeds > 1:  # a mean of quantiles is the promise of no policy
+    said = ""
+    if isinstance(goal, Quantile):
+        promise = words.promise(goal, own, "episodes")
+        said = f"{promise[0].upper()}{promise[1:]} from the {whose}"
+    if seeds > 1 or not said:  # a mean of quantiles is the promise of no policy
         least = "at least " if 0.0 < best["score_error"] < math.inf else ""
-        said = f"The {tau:g}-quantile of the {whose} is {least}{own} on average over {seeds} seeds"
+        over = f" on average over {seeds} seeds" if seeds > 1 else ""
+        said = f"The {goal.label} of the {whose} is {least}{own}{over}"
         said += "" if numbers[3] == numbers[4] else f" ({numbers[3]} to {numbers[4]})"
     least = "at least " if best["error"] else ""
     said += f"; the best policy reaches {least}{top}, random play {least}{chance}"
@@ -421,22 +427,22 @@ def _(fact: facts.RuleOrder, words: Words = PLAIN) -> str:
 @remark.register
 def _(fact: facts.Guaranteed, words: Words = PLAIN) -> str:
     least = f"at least {words.amount(format_number(fact.value, direction=-1))}"
-    if fact.tau is None:
-        return f"{least} under every kernel in the ball, by robust evaluation of this policy"
-    return f"{least} with probability above {1 - fact.tau:g} under every kernel in the ball"
+    if isinstance(fact.objective, Quantile):
+        return f"{least} with probability above {1 - fact.objective.tau:g} under every kernel in the ball"
+    return f"{least} under every kernel in the ball, by robust evaluation of this policy"
 
 
 @remark.register
 def _(fact: facts.Promised, words: Words = PLAIN) -> str:
     if fact.value == -math.inf:
         helps = {"reward_range": "which bounds unseen outcomes"}
+        level = getattr(fact.objective, "tau", math.nan)
         helps["start"] = "as the law of the first state is not known well enough"
         remedy = f"; declare {fact.declare}, {helps[fact.declare]}" if fact.declare else ""
-        return f"No promise is possible at level {exact_text(fact.tau)} with these {fact.episodes} episodes{remedy}."
+        return f"No promise is possible at level {exact_text(level)} with these {fact.episodes} episodes{remedy}."
     least = words.amount(format_number(fact.value, direction=-1))
-    what = f"in {words.share(fact.tau, 'episodes')} {words.least(least)}"
-    if fact.beta > 0.0:
-        what = f"the {quantile_objective(fact.tau, fact.beta).label} of the return is at least {least}"
+    least = least if isinstance(fact.objective, Quantile) else f"at least {least}"
+    what = words.promise(fact.objective, least, "episodes")
     named = {text.format("stage"): text.format(words.stage) for text in (BY_STAGE, POOLED)}
     assumed = "; ".join(named.get(text, text) for text in fact.assumptions)
     said = f"With {percent(fact.confidence)} confidence, {what}, assuming that {assumed}."

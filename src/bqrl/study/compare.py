@@ -16,9 +16,11 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from bqrl.checks import bad_type, number, one_line, whole
+from bqrl.checks import bad_type, one_line, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.learners.run import DELTA, EPISODES, TAU, Run, check_params, find_learner
+from bqrl.laws.objectives import Objective, check_objective
+from bqrl.learners.registry import check_params, find_learner
+from bqrl.learners.run import DELTA, EPISODES, TAU, Run
 from bqrl.study.problems import source_of
 from bqrl.study.runner import Batch, Engine, Job, Watch
 from bqrl.study.scores import Contender, Experiment
@@ -32,11 +34,12 @@ MAX_SEEDS = 1_000_000
 def compare(
     problem: Any,
     learners: Sequence[Any],
-    tau: float = TAU,
+    tau: float | None = None,
     episodes: int = EPISODES,
     seeds: int | Sequence[int] = SEEDS,
     workers: int | Workers = WORKERS,
     *,
+    objective: Objective | None = None,
     delta: float = DELTA,
     horizon: int | None = None,
     folder: str | Path | None = None,
@@ -52,11 +55,13 @@ def compare(
         Names, learner classes or functions (task, rng) -> Learner; a pair (learner, parameters) or a triple (label, learner,
         parameters) sets parameters.
     tau, episodes
-        Quantile level, and episodes of every run.
+        Quantile level, by default 0.1, and episodes of every run.
     seeds
         The number of seeds, counted from 42 as on the command line, or the seeds themselves.
     workers
         Number of processes. With 1 everything runs in this process, as objects that cannot be pickled require.
+    objective
+        What is maximised in place of a quantile, such as `CVaR(0.1)`; as for `learn`.
     delta
         Error probability of confidence radii.
     horizon
@@ -77,7 +82,7 @@ def compare(
     >>> [row["learner"] for row in experiment.rows()]  # doctest: +SKIP
     ['q-learning', 'sarsa']
     """
-    tau = number(tau, "tau", 0.0, 1.0, "()")
+    goal = check_objective(objective, TAU if tau is None and objective is None else tau)
     if folder is not None and not (isinstance(folder, (str, os.PathLike)) and os.fspath(folder)):
         raise bad_type("folder", folder, "be the path of a folder", remedy="'.' is the current one")
     chosen, contenders, source = _seeds(seeds), _contenders(learners), source_of(problem)
@@ -87,11 +92,11 @@ def compare(
     for i, one in enumerate(contenders):
         # Find the mistakes of all learners before the first run.
         check_params(find_learner(one.learner), dict(one.params))
-        first = Run(source.model, one.learner, tau, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
+        first = Run(source.model, one.learner, goal, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
         runs[one.label] = batch = [
             RunSpec(
-                problem=source, learner=one.learner, params=one.params, tau=tau, episodes=first.total, delta=delta, seed=seed,
-                horizon=horizon, notes=True, key="" if folder is not None else f"{i} {seed}",
+                problem=source, learner=one.learner, params=one.params, objective=goal, episodes=first.total,
+                delta=delta, seed=seed, horizon=horizon, notes=True, key="" if folder is not None else f"{i} {seed}",
             )
             for seed in chosen
         ]  # fmt: skip
@@ -109,7 +114,7 @@ def compare(
     for record in chain.from_iterable(records.values()):
         record.mdp = first.mdp
     return Experiment(
-        problem=problem, tau=tau, episodes=first.total, seeds=chosen, learners=tuple(contenders), records=records
+        problem=problem, objective=goal, episodes=first.total, seeds=chosen, learners=tuple(contenders), records=records
     )
 
 

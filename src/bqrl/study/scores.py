@@ -17,15 +17,16 @@ from scipy.special import stdtrit
 from bqrl.checks import bad_value, choice, one_line, whole
 from bqrl.display import Charted, count_of, views
 from bqrl.laws.atoms import smallest_scale
+from bqrl.laws.objectives import Objective
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import FloatArray, IntArray
 
 CONFIDENCE = 0.95
 LAST = 0.1  # share of the last episodes whose realised returns are reported
 
-# Measures of the episodes of a run: the name for people, and the values (T,) at a level.
-MEASURES: dict[str, tuple[str, Callable[[Record, float], FloatArray]]] = {
-    "capped": ("gap to the capped reference", lambda record, tau: record.gap(tau, "capped")),
+# Measures of the episodes of a run: the name for people, and the values (T,) for an objective.
+MEASURES: dict[str, tuple[str, Callable[[Record, Objective], FloatArray]]] = {
+    "capped": ("gap to the capped reference", lambda record, goal: record.gap(goal, "capped")),
     "exact": ("gap to the exact optimum", Record.gap),
     "expected": ("expected-return regret", lambda record, _: record.expected_regret()),
     "return": ("return", lambda record, _: record.returns),
@@ -113,8 +114,8 @@ class Experiment(Charted):
     ----------
     problem
         The problem as it was given: a model, a name or an environment.
-    tau : float
-        Quantile level.
+    objective : Objective
+        What the learners were given to maximise; `tau` is its level, nan if it has none.
     episodes : int
         Episodes per run.
     seeds : tuple of int
@@ -129,18 +130,23 @@ class Experiment(Charted):
     >>> import bqrl
     >>> experiment = bqrl.compare("SafeOrRisky", ["sarsa", "q-learning"], tau=0.1, episodes=20, seeds=2, workers=1)
     >>> experiment
-    Experiment(sarsa, q-learning; tau 0.1, 20 episodes, 2 seeds)
+    Experiment(sarsa, q-learning; 0.1-quantile, 20 episodes, 2 seeds)
     >>> experiment.values("sarsa", "gap").shape
     (2, 20)
     """
 
     problem: Any
-    tau: float
+    objective: Objective
     episodes: int
     seeds: tuple[int, ...]
     learners: tuple[Contender, ...]
     records: Mapping[str, tuple[Record, ...]]
     _cumulative: dict[tuple[Record, str], FloatArray] = field(default_factory=dict, repr=False)  # shared with parts
+
+    @property
+    def tau(self) -> float:
+        """Level of the objective; nan if it has none."""
+        return float(getattr(self.objective, "tau", np.nan))
 
     @property
     def _runs(self) -> list[Record]:
@@ -165,11 +171,14 @@ class Experiment(Charted):
     @property
     def error(self) -> float:
         """How far the optimum may lie above the proven value that gaps refer to; 0.0 if it is exact."""
-        return max((record.optimum.error for record in self._runs if record.optimum is not None), default=0.0)
+        return max(
+            (record.optimum.error_of(self.objective) for record in self._runs if record.optimum is not None),
+            default=0.0,
+        )
 
     @property
     def score_error(self) -> float:
-        """How far quantiles and means of policies may lie below the true ones; see `Record.score_error`."""
+        """How far values and means of policies may lie below the true ones; see `Record.score_error`."""
         return max((record.score_error for record in self._runs), default=0.0)
 
     def measure_name(self, measure: str) -> str:
@@ -215,7 +224,7 @@ class Experiment(Charted):
         label
             The learner's name.
         measure
-            "gap" or "exact" (best tau-quantile minus that of the evaluated policy), "capped" (the same for the paper's
+            "gap" or "exact" (best objective value minus that of the evaluated policy), "capped" (the same for the paper's
             numerical reference, cut at zero), "regret" or "expected" (the same for means), or "return".
 
         Returns
@@ -225,7 +234,7 @@ class Experiment(Charted):
         _, by_episode = MEASURES[choice(measure, "measure", MEASURES)]
         for record in self.records[choice(label, "label", self.records)]:
             if (record, measure) not in self._cumulative:
-                self._cumulative[record, measure] = np.cumsum(by_episode(record, self.tau))
+                self._cumulative[record, measure] = np.cumsum(by_episode(record, self.objective))
         return np.array([self._cumulative[record, measure] for record in self.records[label]])
 
     def ends(self, measure: str) -> dict[str, FloatArray]:
@@ -311,7 +320,7 @@ class Experiment(Charted):
         as mean, low and high; for every other learner the probability that a run of this one beats a run of that one (ties
         count one half); and a description of the band.
         """
-        fixed = {"tau": self.tau, "episodes": self.episodes, "seeds": len(self.seeds)}
+        fixed = {"objective": self.objective.label, "episodes": self.episodes, "seeds": len(self.seeds)}
         won = {(pair["learner"], pair["other"]): pair["probability"] for pair in self.beats()}
         rows = {place["learner"]: {"learner": place["learner"], **fixed} for place in self.order()}
         for measure in ("gap", "regret", "late_return") if self.known else ("late_return",):
@@ -329,4 +338,5 @@ class Experiment(Charted):
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)
-        return f"Experiment({names}; tau {self.tau:g}, {count_of('episode', self.episodes)}, {count_of('seed', len(self.seeds))})"
+        counts = f"{count_of('episode', self.episodes)}, {count_of('seed', len(self.seeds))}"
+        return f"Experiment({names}; {self.objective.label}, {counts})"

@@ -19,7 +19,9 @@ import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from bqrl.checks import choice
-from bqrl.learners.run import DELTA, find_learner
+from bqrl.laws.objectives import Quantile
+from bqrl.learners.registry import find_learner
+from bqrl.learners.run import DELTA
 from bqrl.study.problems import Problem, ProblemField
 from bqrl.study.settings import Count, Different, Level, Line, Positive, Seed, Settings, Text, check_distinct, try_all
 from bqrl.study.store import RunSpec
@@ -192,7 +194,7 @@ class Spec(Settings):
         """One run of a learner; `value` is that of its tuned parameter, `changes` are another problem or length."""
         params = entry.params if value is None else {**entry.params, str(entry.tuned): value}
         fixed = {"problem": self.problem, "episodes": self.episodes, "delta": self.study.delta, **changes}
-        return RunSpec(learner=entry.learner, params=params, tau=tau, seed=seed, **fixed)
+        return RunSpec(learner=entry.learner, params=params, objective=Quantile(tau), seed=seed, **fixed)
 
     @cached_property
     def problems(self) -> list[tuple[str, Problem, tuple[int, ...]]]:

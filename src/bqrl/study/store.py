@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from filelock import FileLock, Timeout
 
+from bqrl.laws.objectives import Objective
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.files.atomic import drafts, write_whole
@@ -31,7 +32,7 @@ from bqrl.mdp.model import MDP
 from bqrl.study.problems import Problem, canonical_json
 from bqrl.study.workers import PLAYED, fingerprint
 
-FORMAT = 3  # of a result file
+FORMAT = 4  # of a result file
 RUNS, LOG = "runs", "runs/study.log"
 LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
 TIME = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "  # beginning of a line of the log
@@ -47,7 +48,7 @@ class RunSpec:
     problem: Problem
     learner: Any
     params: Mapping[str, Any]
-    tau: float
+    objective: Objective
     episodes: int
     delta: float
     seed: int
@@ -60,7 +61,7 @@ class RunSpec:
     def identity(self) -> dict[str, Any]:
         """Everything that can change the result, including the code that computes it."""
         fixed = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "key"}
-        return {**fixed, "format": FORMAT, "problem": self.problem.identity}
+        return {**fixed, "format": FORMAT, "objective": self.objective.text, "problem": self.problem.identity}
 
     @property
     def name(self) -> str:
@@ -73,12 +74,12 @@ class RunSpec:
     def start(self) -> Run:
         """The run before its first episode."""
         options = {"delta": self.delta, "horizon": self.horizon, **self.params}
-        return Run(self.problem.model, self.learner, self.tau, self.episodes, self.seed, **options)
+        return Run(self.problem.model, self.learner, self.objective, self.episodes, self.seed, **options)
 
     def __str__(self) -> str:
         params = ", ".join(f"{key}={value}" for key, value in sorted(self.params.items()))
         what = f"{self.learner}({params}) on {self.problem}"
-        return f"{what}, tau {self.tau:g}, {self.episodes} episodes, seed {self.seed}"
+        return f"{what}, {self.objective.label}, {self.episodes} episodes, seed {self.seed}"
 
 
 class Timing(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.laws.atoms import size_of
+from bqrl.laws.objectives import Quantile
 from bqrl.learners.record import Record, capped_reference
 from bqrl.learners.score import scoring_grid
 from bqrl.mdp.arrays import IntArray
@@ -194,7 +195,7 @@ def _study(spec: Spec, done: list[Final], session: dict[str, Any]) -> Study:
         chosen = [finals[key, tau] for key in spec.learners]
         experiments[variant, tau] = Experiment(
             problem=problem.model,
-            tau=tau,
+            objective=Quantile(tau),
             episodes=spec.episodes,
             seeds=seeds,
             learners=tuple(final.learner for final in chosen),

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from bqrl.laws.objectives import Quantile
 from bqrl.learners.record import Record
 from bqrl.planners.greedy import plan_greedy
 from bqrl.policies.markov import MarkovPolicy
@@ -187,7 +188,7 @@ class View(StudyView):
         if final.tuned is None or not final.tried:
             return text
         ends = {
-            value: float(np.mean([by_episode(record, one.level).sum() for record in records]))
+            value: float(np.mean([by_episode(record, Quantile(one.level)).sum() for record in records]))
             for value, records in final.tried.items()
         }
         value = min(ends, key=lambda value: (abs(ends[value] - one.value), value))

@@ -1,0 +1,94 @@
+"""The learners by name. A learner is one file and one entry here; its class has its name, label, colour and parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bqrl.checks import bad_type, bad_value, choice, unknown_argument
+from bqrl.laws.objectives import Objective
+from bqrl.learners.ppo import PPO
+from bqrl.learners.protocol import Learner
+from bqrl.learners.psrl import PSRL
+from bqrl.learners.q_learning import QLearning
+from bqrl.learners.sarsa import Sarsa
+from bqrl.learners.sb3 import SB3
+from bqrl.learners.thompson import Thompson
+from bqrl.learners.trpo import TRPO
+from bqrl.learners.ucb_bqrl import UCBBQRL
+from bqrl.learners.ucbvi import UCBVI
+
+LEARNERS: dict[str, type[Learner]] = {
+    learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, Thompson, QLearning, Sarsa, PPO, TRPO)
+}
+ADAPTERS: dict[str, type[Learner]] = {SB3.name: SB3}  # learners that require an extra
+
+Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> Learner
+
+
+def find_learner(learner: Any) -> Maker:
+    """Return the learner class with this name; a class or function is returned unchanged."""
+    if isinstance(learner, str):
+        everyone = LEARNERS | ADAPTERS
+        return everyone[choice(learner, "learner", everyone)]
+    if not callable(learner) or (inspect.isclass(learner) and not issubclass(learner, Learner)):
+        raise bad_type("learner", learner, "be a name, a Learner class or a function (task, rng)")
+    maker: Maker = learner
+    return maker
+
+
+def known_learner(learner: Any) -> type[Learner] | None:
+    """Return the class of a learner that is given by name or as a class; None for other learners."""
+    if isinstance(learner, str):
+        return (LEARNERS | ADAPTERS).get(learner)
+    return learner if inspect.isclass(learner) and issubclass(learner, Learner) else None
+
+
+def everyone() -> list[tuple[str, dict[str, Any]]]:
+    """Return all learners with the variants that a comparison runs, as names with parameters."""
+    return [
+        (name, {} if planner is None else {"planner": planner})
+        for name, learner in LEARNERS.items()
+        for planner in (None, *learner.variants)
+    ]
+
+
+def colour_of(learner: Any, params: Mapping[str, Any]) -> str:
+    """Return the colour of a learner, or of its variant; "" if it has none."""
+    found = known_learner(learner)
+    if found is None:
+        return ""
+    return found.variants.get(str(params.get("planner")), found.colour) if found.variants else found.colour
+
+
+def without_rewards() -> str:
+    """Return the names of the learners that do not need the reward function, for a message."""
+    names = [name for name, learner in LEARNERS.items() if not learner.needs_rewards]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def check_params(maker: Maker, params: Mapping[str, Any]) -> None:
+    """Raise ArgumentTypeError unless the learner has every parameter."""
+    signature = inspect.signature(maker.__init__ if inspect.isclass(maker) else maker)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
+        return
+    known = [name for name in signature.parameters if name not in ("self", "task", "rng")]
+    for name in params:
+        if name not in known:
+            who = getattr(maker, "name", "") or getattr(maker, "__name__", "the learner")
+            raise unknown_argument(who, name, params[name], known)
+
+
+def check_served(maker: Maker, objective: Objective) -> None:
+    """Raise ArgumentError if the learner cannot maximise this kind of objective, or if records cannot hold it."""
+    if not objective.text:
+        remedy = "choose one that can be written as text, such as cvar:0.1"
+        raise bad_value("objective", objective, "have a written form in records", objective.label, remedy=remedy)
+    kinds = getattr(maker, "objectives", None)
+    if kinds is not None and type(objective) not in kinds:
+        names = ", ".join(kind.__name__ for kind in kinds)
+        rule = f"be one of {names} for the learner {getattr(maker, 'name', '')}"
+        others = [name for name, one in LEARNERS.items() if one.objectives is None]
+        remedy = f"{', '.join(others)} learn for the mean, and any objective scores them"
+        raise bad_value("objective", objective, rule, objective.label, remedy=remedy)

@@ -1,0 +1,73 @@
+"""A learner is one class and one entry; what other modules need to know about it is read from the class."""
+
+import pytest
+
+import bqrl
+from bqrl.cli.compare import read_learners
+from bqrl.learners.registry import LEARNERS, check_served, colour_of, everyone, known_learner, without_rewards
+from bqrl.results.charts import PALETTE, learner_colours
+from bqrl.results.learning import label_of
+from bqrl.study.scores import Contender
+
+GOALS = [
+    bqrl.Quantile(0.3),
+    bqrl.CVaR(0.3),
+    bqrl.Buffered(0.3, 0.1),
+    bqrl.Mean(),
+    bqrl.Chance(12.0),
+    bqrl.Entropic(0.5),
+]
+
+
+def test_every_learner_has_a_name_a_label_and_its_own_colour():
+    colours = [colour_of(name, params) for name, params in everyone()]
+    assert len(set(colours)) == len(colours) == len(LEARNERS) + 1
+    assert set(colours) <= set(PALETTE)
+    assert all(learner.name == name and learner.label for name, learner in LEARNERS.items())
+    assert label_of("ucb-bqrl", {"planner": "greedy"}) == "UCB-BQRL, greedy planner"
+    assert known_learner("mine") is None
+    assert colour_of(lambda task, rng: None, {}) == ""
+
+
+def test_without_rewards_names_the_learners_that_do_not_need_them():
+    assert without_rewards() == "q-learning, sarsa, ppo or trpo"
+
+
+def test_one_entry_adds_a_learner_everywhere(monkeypatch):
+    class Mine(LEARNERS["sarsa"]):
+        name, label, colour = "mine", "My own", "#123456"
+
+    monkeypatch.setitem(LEARNERS, "mine", Mine)
+    assert ("mine", {}) in everyone()
+    assert label_of("mine", {}) == "My own"
+    assert learner_colours([Contender(label="x", learner="mine")]) == {"x": "#123456"}
+    assert read_learners(["mine:epsilon=0.1"]) == [("mine", {"epsilon": 0.1})]
+    assert bqrl.learn("SafeOrRisky", "mine", episodes=3, seed=1).settings["learner"] == "mine"
+    assert "mine" in without_rewards()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+def test_every_learner_serves_an_objective_or_refuses_it_in_one_line(name, goal):
+    served = LEARNERS[name].objectives
+    if served is not None and type(goal) not in served:
+        with pytest.raises(
+            ValueError, match=f"be one of Quantile, Buffered, Mean for the learner {name}, got "
+        ) as caught:
+            bqrl.learn("SafeOrRisky", name, objective=goal, episodes=3)
+        assert "\n" not in str(caught.value)
+        return
+    record = bqrl.learn("SafeOrRisky", name, objective=goal, episodes=4, seed=1)
+    laws = [goal(law) for law in record.laws]
+    assert record.value().tolist() == pytest.approx(laws)
+    assert record.gap().tolist() == pytest.approx([bqrl.solve("SafeOrRisky", goal).value - value for value in laws])
+
+
+def test_an_objective_without_a_written_form_is_refused():
+    with pytest.raises(ValueError, match="objective must have a written form in records, got mean abs; choose one"):
+        check_served(LEARNERS["sarsa"], bqrl.Utility(abs))
+
+
+def test_learners_that_ignore_the_objective_do_the_same_for_every_objective():
+    one, other = (bqrl.learn("SafeOrRisky", "ucbvi", objective=goal, episodes=20, seed=1) for goal in GOALS[:2])
+    assert one.returns.tolist() == other.returns.tolist()
