@@ -43,8 +43,8 @@ def test_a_checkpoint_is_named_as_such(tmp_path):
 
 
 def test_save_says_what_it_takes(tmp_path):
-    with pytest.raises(ArgumentTypeError, match=r"thing must be a model, .*, got 'Plan'; .*plan\.policy"):
-        bqrl.save(bqrl.solve(MODEL, 0.3), tmp_path / "p.npz")
+    with pytest.raises(ArgumentTypeError, match=r"thing must be a model, policy, plan, record or estimate, got 'Law'"):
+        bqrl.save(bqrl.solve(MODEL, 0.3).law, tmp_path / "p.npz")
 
 
 def test_mdp_save_and_policy_save_are_the_same_writers(tmp_path):

@@ -2,7 +2,7 @@
 
     models      MDP, load, from_step, from_gymnasium, envs.make
     plans       solve, guarantee_curve, evaluate, simulate, rule_table
-    decisions   strategies, sensitivity, expected_outcomes, outcome_law, report
+    decisions   strategies, sensitivity, tradeoff, stress, expected_outcomes, outcome_law, report
     learning    learn, compare, Learner
     logs        fit
     files       load, save
@@ -53,10 +53,13 @@ _NAMES = {  # public names by module
     "planners.confidence": "constant_buffer log_buffer power_buffer",
     "planners.evaluate": "evaluate simulate",
     "planners.outcomes": "expected_outcomes outcome_law",
+    "planners.outlook": "Outlook",
     "planners.plan": "Plan",
     "planners.solve": "solve",
     "planners.strategies": "Strategies sensitivity strategies",
+    "planners.stress": "Stress stress",
     "planners.target": "GuaranteeCurve guarantee_curve",
+    "planners.tradeoff": "Tradeoff tradeoff",
     "results.report": "report",
     "study.compare": "compare",
     "study.scores": "Experiment",

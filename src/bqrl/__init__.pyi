@@ -33,10 +33,13 @@ from bqrl.planners.confidence import (
 )
 from bqrl.planners.evaluate import evaluate as evaluate, simulate as simulate
 from bqrl.planners.outcomes import expected_outcomes as expected_outcomes, outcome_law as outcome_law
+from bqrl.planners.outlook import Outlook as Outlook
 from bqrl.planners.plan import Plan as Plan
 from bqrl.planners.solve import solve as solve
 from bqrl.planners.strategies import Strategies as Strategies, sensitivity as sensitivity, strategies as strategies
+from bqrl.planners.stress import Stress as Stress, stress as stress
 from bqrl.planners.target import GuaranteeCurve as GuaranteeCurve, guarantee_curve as guarantee_curve
+from bqrl.planners.tradeoff import Tradeoff as Tradeoff, tradeoff as tradeoff
 from bqrl.policies.earned import EarnedPolicy as EarnedPolicy
 from bqrl.policies.labels import LabelPolicy as LabelPolicy
 from bqrl.policies.levels import QuantileLevelPolicy as QuantileLevelPolicy

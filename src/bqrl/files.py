@@ -15,17 +15,20 @@ from bqrl.mdp import files
 from bqrl.mdp.files.sources import is_frame
 from bqrl.mdp.load import Kinds, load_model
 from bqrl.mdp.model import MDP
+from bqrl.planners.plan import Plan
+from bqrl.planners.plan_file import MARKER, plan_arrays, plan_from_arrays
 from bqrl.policies.files import policy_from_arrays
 from bqrl.policies.protocol import Policy
 
 
 def _refuse_checkpoint(arrays: dict[str, Any]) -> NoReturn:
     raise FileFormatError(
-        "expected a model, policy, record or estimate, got a checkpoint; continue it with learn(..., checkpoint=path)"
+        "expected a model, policy, plan, record or estimate, got a checkpoint; continue it with learn(..., checkpoint=path)"
     )
 
 
 KINDS: Kinds = {  # by the marker in an .npz file; files without a marker hold models
+    MARKER: ("plan", plan_from_arrays),
     "bqrl_policy": ("policy", policy_from_arrays),
     "bqrl_record": ("record", Record.from_arrays),
     "bqrl_estimate": ("estimate", Estimate.from_arrays),
@@ -42,12 +45,13 @@ def load(
     columns: Mapping[str, str] | None = None,
     max_bytes: int | None = None,
 ) -> Any:
-    """Load a model, policy, record or estimate from a file.
+    """Load a model, policy, plan, record or estimate from a file.
 
     Parameters
     ----------
     path
-        A model in .csv, .csv.gz, .xlsx, .parquet, .npz or .json, or a policy, record or estimate in .npz.
+        A model in .csv, .csv.gz, .xlsx, .parquet, .npz or .json, or a policy, plan, record or
+        estimate in .npz.
     horizon, start, discount
         Override what a model file states. A table that states nothing has horizon 100, start 0 and discount 1.
         `start` is a state (counted from 0), a name (for a .csv file the id as the file writes it: "9"), a law
@@ -60,7 +64,7 @@ def load(
 
     Returns
     -------
-    MDP, Policy, Record or Estimate
+    MDP, Policy, Plan, Record or Estimate
 
     Examples
     --------
@@ -76,12 +80,13 @@ def load(
 
 
 def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
-    """Write a model, policy, record or estimate to a file atomically.
+    """Write a model, policy, plan, record or estimate to a file atomically.
 
     Parameters
     ----------
     thing
-        A model (.csv, .csv.gz, .npz or .json), a policy, a record or an estimate (.npz). Numbers come back bit for bit.
+        A model (.csv, .csv.gz, .npz or .json), a policy, a plan, a record or an estimate (.npz). Numbers come back bit
+        for bit. A plan is stored with its policy, objective, law, numbers and notes, without its problem.
     path
         The file; its ending chooses the format.
     plain
@@ -94,13 +99,14 @@ def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:
     """
     if isinstance(thing, MDP):
         files.save_model(thing, path, plain=plain)
+    elif isinstance(thing, Plan):
+        files.write_arrays(path, plan_arrays(thing))
     elif isinstance(thing, (Policy, Record, Estimate)):
         thing.save(path)
     else:
         raise bad_type(
             "thing",
             thing,
-            "be a model, policy, record or estimate",
+            "be a model, policy, plan, record or estimate",
             one_line(type(thing).__name__),
-            remedy="for a plan, pass plan.policy",
         )

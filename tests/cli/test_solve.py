@@ -176,6 +176,7 @@ def test_out_writes_everything_and_prints_the_same_document(cli, tiny, tmp_path)
     }
     policies = {f"policy_tau{tau}.{kind}" for tau in ("0p4", "0p8") for kind in ("csv", "npz")}
     tables = {"levels.csv", "strategies.csv", "return_laws.csv", "guarantee_curve.csv"}
+    tables |= {"stress_tau0p4.csv", "stress_tau0p8.csv"}
     held = {name for name in os.listdir(folder) if not name.startswith((".", "overview"))}
     assert held == {"result.json", "manifest.json"} | tables | charts | policies
     stored = read(folder).details
@@ -285,3 +286,38 @@ def test_runs_returns_states_and_actions_in_the_users_words(cli, tmp_path):
     assert "model: 2 conditions, 1 order, 2 stages, start good" in out
     assert "In half of all machines at least 0 EUR profit" in out
     assert "In half of all seasons at least 0" in cli("solve", path, "--tau", 0.5)[1]
+
+
+def test_the_price_of_certainty_on_the_command_line(cli):
+    share, amount = (
+        json.loads(cli("solve", "Inventory", "--tau", 0.1, "--at-least", least, "--json")[1])["levels"][0]
+        for least in ("90%", "62.1")
+    )
+    assert share["value"] == amount["value"] >= 62.1
+    assert share["mean"] == amount["mean"] > bqrl.solve("Inventory", tau=0.1).mean
+    half = cli("solve", "Inventory", "--tau", 0.1, "--margin", 0.5)[1]
+    assert "that keep 50 % of the largest margin; with the whole margin the mean is 70.0787" in " ".join(half.split())
+    assert_refused(cli("solve", "Inventory", "--tau", 0.1, "--at-least", 70), "--at-least must be at most 69")
+
+
+def test_solve_says_in_one_line_what_holds_if_the_model_is_off(cli):
+    plan = bqrl.solve("Inventory", tau=0.1)
+    held = bqrl.stress("Inventory", plan, off=[0.02, 0.05])
+    said = " ".join(cli("solve", "Inventory", "--tau", 0.1)[1].split())
+    assert (
+        f"If probabilities are off by up to 2 %: {held.value[0]:g} dollars; by 5 %: {held.value[1]:g} dollars" in said
+    )
+    level = json.loads(cli("solve", "Inventory", "--tau", 0.1, "--json")[1])["levels"][0]
+    assert level["stress"] == held.rows()
+
+
+def test_off_is_robust_planning_in_the_same_words(cli):
+    off, radius = (
+        json.loads(cli("solve", "Inventory", "--tau", 0.1, *options, "--json")[1])["levels"][0]
+        for options in (["--off", "2%"], ["--radius", 0.04, "--attitude", "robust"])
+    )
+    assert off["value"] == radius["value"]
+    assert off["meaning"].startswith("If probabilities are off by up to 2 %, in 9 of 10 runs you get at least 64")
+    assert_refused(cli("solve", "Inventory", "--tau", 0.1, "--off", "2"), "--off must lie between 0% and 100%")
+    both = cli("solve", "Inventory", "--tau", 0.1, "--off", "2%", "--radius", 0.1, "--attitude", "robust")
+    assert_refused(both, "--off replaces --radius and --attitude")

@@ -51,7 +51,7 @@ def test_the_worst_case_is_the_expectation_without_a_ball_and_grows_with_it(stag
     for half in (0.0, 0.1, 2.0):
         value = np.empty((3, 5, 2))
         ball = Ball(np.full(6, half), ROBUST, NO_ORDER, NO_TABLE, NONE_MISSING)
-        robust_stage(rows, ball, gain, action, column, costs, value)
+        robust_stage(rows, ball, Moves(gain, NO_JUMPS), action, column, costs, value)
         found.append(value)
     plain = np.empty((3, 5))
     follow(rows, Moves(gain, NO_JUMPS), action, value_next, plain)

@@ -24,7 +24,9 @@ def test_the_facts_of_a_plan_agree_with_its_numbers():
     size = coarse.details["curve"].points.size
     assert coarse.notes[0] == Bracketed(points=size, by_choice=True, law_error=0.0)
     plan = bqrl.solve("SafeOrRisky", tau=0.1, secondary="mean")
-    assert plan.notes == (BestMean(mean=plan.mean, gap=plan.details["mean_gap"], best=plan.details["best_mean"]),)
+    bound, best, safest = plan.mean_upper, plan.details["best_mean"], bqrl.solve("SafeOrRisky", tau=0.1).mean
+    said = BestMean(mean=plan.mean, gap=bound - plan.mean, best=best, guarantee=plan.value, safest=safest, mixture=True)
+    assert plan.notes == (said,)
     robust = bqrl.solve("SafeOrRisky", tau=0.1, radius=0.1, attitude="robust", points=50)
     first, rounded = robust.notes
     assert first == Guaranteed(value=robust.value, objective=bqrl.Quantile(0.1))

@@ -15,8 +15,8 @@ from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import ReturnSet
 from bqrl.mdp.table import from_columns
 from bqrl.planners.sweep import ROBUST, sweep
-from bqrl.planners.uncertain import _lowest_over_widths, _worst_costs, half_radius, robust_value
-from bqrl.policies.forward import sums_on
+from bqrl.planners.uncertain import _lowest_over_widths, half_radius, robust_value
+from bqrl.planners.worst_case import fixed_policy
 
 LEVELS = st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9])
 
@@ -149,12 +149,12 @@ def test_few_widths_give_the_lowest_bound_over_all_widths(seed):
     mdp = MDP(rng.dirichlet(np.ones(3), (3, 2)), rng.integers(0, 30, (3, 2, 3)), horizon=3)
     tau, beta = 0.3, float(rng.choice([0.05, 0.2, 0.3]))
     half, columns = half_radius(mdp, 0.2), lattice(mdp)
-    policy, sums = solve(mdp, tau).policy, sums_on(mdp, columns)
+    fixed = fixed_policy(mdp, solve(mdp, tau).policy, columns)
     for z in rng.integers(1, columns.size[0], 4).tolist():
         target, widths = float(columns.points(0)[z]), np.arange(z + 1) * columns.step
-        worst = _worst_costs(mdp, policy, half, None, sums, target, widths)
+        worst = fixed.worst_costs(half, lambda g, z=target, d=widths: np.clip((z - g)[..., None], 0.0, d))
         every = target + ((tau - beta) * widths - worst).min() / beta
-        args = (mdp, policy, tau, beta, half, None, sums, target, z, columns.step)
+        args = (fixed, tau, beta, half, None, target, z, columns.step)
         assert _lowest_over_widths(*args, -np.inf) == pytest.approx(every, abs=1e-9)
         assert every - 1e-9 <= _lowest_over_widths(*args, every + 1.0) <= every + 1.0
 
@@ -166,9 +166,10 @@ def test_few_targets_give_the_highest_bound_over_all_targets(seed):
     mdp = MDP(rng.dirichlet(np.full(2, 0.3), (2, 2, 2)), rng.integers(0, 60, (2, 2, 2)))
     tau, beta = [(0.1, 0.1), (0.5, 0.25), (0.8, 0.1), (0.95, 0.5)][seed % 4]
     half, columns = half_radius(mdp, float(rng.choice([0.05, 0.3, 0.8]))), lattice(mdp)
-    policy, sums = solve(mdp, tau, beta).policy, sums_on(mdp, columns)
+    policy = solve(mdp, tau, beta).policy
+    fixed = fixed_policy(mdp, policy, columns)
     every = [
-        _lowest_over_widths(mdp, policy, tau, beta, half, None, sums, target, z, columns.step, -np.inf)
+        _lowest_over_widths(fixed, tau, beta, half, None, target, z, columns.step, -np.inf)
         for z, target in enumerate(columns.points(0).tolist())
     ]
     assert np.diff(every, 2).max() <= 1e-12  # concave

@@ -488,7 +488,7 @@ def test_every_kind_of_fact_has_words():
 
 def test_facts_are_worded_with_the_unit_and_the_stage_of_the_problem():
     yearly = Words(title="", unit="EUR", stage="year")
-    fact = facts.BestMean(mean=10.0, gap=0.5, best=12.0)
+    fact = facts.BestMean(mean=10.0, gap=0.5, best=12.0, guarantee=8.0, safest=9.0)
     assert words.remark(fact, yearly).startswith("mean 10 EUR, at most 0.5 EUR below the best mean among")
     assert "the best among" in words.remark(replace(fact, gap=0.0))
     untried = facts.UntriedState(state="s", stage=3, probability=0.25)

@@ -24,7 +24,7 @@ from bqrl.checks import nearest, one_line
 from bqrl.errors import ModelWarning
 
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # ImportError: an extra is not installed
-COMMANDS = ("solve", "evaluate", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
+COMMANDS = ("solve", "evaluate", "outlook", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
 RENAMED = {
     "max_bytes": "max_memory",
     "experiment": "only",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Annotated, Any
 
 from typer import Option
 
 import bqrl
-from bqrl.checks import number
+from bqrl.checks import number, one_line
 from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.params import read_policies
 from bqrl.cli.problem import BELOW, CERTAINTY, POLICY, Objectives, ProblemOptions, read_problem
@@ -35,13 +37,18 @@ from bqrl.results.result import check_folder
 from bqrl.results.strategies import strategy_table
 from bqrl.results.words import sentence
 
-CHOICES = ("radius", "attitude", "randomized", "secondary", "arithmetic", "points", "gap", "max_nodes")
+CHOICES = (
+    "radius", "attitude", "randomized", "at_least", "margin", "secondary", "arithmetic", "points", "gap", "max_nodes",
+)  # fmt: skip
 LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
 COMPARE = "Show the plan beside the risk-neutral and the three best constant policies."
 MAX_MEMORY = 1e9  # GiB
 RANDOMIZED = "With a buffer: allow one random draw at the start, or prove the best deterministic policy."
 PLANNER = f"{', '.join(PLANNERS)}; by default the first that solves the objective."
 RADIUS = "How far the probabilities of each uncertain row may be off, in l1 distance."
+AT_LEAST = "The best mean among policies that guarantee this return, or a share of the best guarantee such as 98%."
+MARGIN = "Share of the largest margin to keep, in [0, 1]: the best mean among policies that keep it."
+OFF = "Plan for probabilities that are off by up to this share, such as 5%: --radius 0.1 --attitude robust."
 GAP = "Refine that grid until the gap is this small; with --no-randomized: the gap to prove."
 
 
@@ -57,6 +64,9 @@ class Solve(ProblemOptions):
     radius: Annotated[float | None, Option(help=RADIUS)] = None
     attitude: Annotated[str | None, Option(help="With --radius: robust or optimistic.")] = None
     randomized: Annotated[bool | None, Option("--randomized/--no-randomized", help=RANDOMIZED)] = None
+    at_least: Annotated[str | None, Option(metavar="AMOUNT", help=AT_LEAST)] = None
+    margin: Annotated[float | None, Option(help=MARGIN)] = None
+    off: Annotated[str | None, Option(metavar="PERCENT", help=OFF)] = None
     secondary: Annotated[str | None, Option(help="mean: the best mean among policies with the best guarantee.")] = None
     arithmetic: Annotated[str, Option(help="float, or rational to settle ties on small problems.")] = "float"
     points: Annotated[int | None, Option(help="Number of grid points if returns have no exact grid.")] = None
@@ -75,6 +85,7 @@ class Solve(ProblemOptions):
             raise ArgumentError("--max-nodes requires --no-randomized; give both or neither")
         policies, below = read_policies(self.policy or ()), self.below
         below = None if below is None else number(below, "below")
+        share = None if self.off is None else share_of(self.off)
         goals = sorted(set(self.goals()), key=lambda goal: (goal.name, getattr(goal, "tau", 0.0)))
         planners = {goal: find_planner(SOLVERS, goal, self.planner) for goal in goals}
         chosen: dict[str, Any] = {"planner": ", ".join(dict.fromkeys(planners.values()))}
@@ -84,8 +95,12 @@ class Solve(ProblemOptions):
             else {"tau": self.levels(), "beta": self.beta}
         )
         chosen |= {"below": self.below, "policy": self.policy or [], "no_compare": not self.compare}
-        settings = self.problem_settings() | chosen | {name: getattr(self, name) for name in CHOICES}
-        settings["max_bytes"] = limit  # by the library's names of the arguments
+        chosen |= {name: getattr(self, name) for name in CHOICES}
+        if share is not None:
+            if self.radius is not None or self.attitude is not None:
+                raise ArgumentError("--off replaces --radius and --attitude; drop them", name="off")
+            chosen |= {"radius": 2.0 * share, "attitude": "robust"}
+        settings = self.problem_settings() | chosen | {"max_bytes": limit}  # by the library's names of the arguments
         check_folder(self.out, "plan", plan_files(goals))
         problem = read_problem(self)
         words, mdp = problem.words, problem.mdp
@@ -97,6 +112,8 @@ class Solve(ProblemOptions):
         with ProgressBar() as watch:
             begun, result = time.perf_counter(), None
             plans = plan_goals(mdp, planners, settings, watch)
+            if share is not None:
+                plans = [replace(plan, details=plan.details | {"off": share}) for plan in plans]
             watch.phase("comparing with the risk-neutral policy")
             solved = collect_plans(plans, words, settings)
             solved = with_strategies(solved, policies, below=below, usual=self.compare)
@@ -109,6 +126,19 @@ class Solve(ProblemOptions):
         if solved.strategies is not None:
             tables.append(strategy_table(solved.strategies, words))
         self.conclude(document, result, header=header, tables=tables, lines=sentences(document))
+
+
+def share_of(text: str) -> float:
+    """A share of probability, which is written as a percentage or a number.
+
+    >>> share_of("5%"), share_of("0.02")
+    (0.05, 0.02)
+    """
+    with suppress(ArithmeticError):  # in decimals: 5 % is 0.05
+        share = Decimal(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
+        if 0 <= share <= 1:
+            return float(share)
+    raise ArgumentError(f"--off must lie between 0% and 100%, such as 5% or 0.05, got {one_line(text)}", name="off")
 
 
 def plan_goals(
@@ -141,6 +171,8 @@ def sentences(document: dict[str, Any]) -> list[str]:
         found.append(f"{level['objective']}: {level['meaning']}" if len(levels) > 1 else level["meaning"])
         if level["attitude"] == "nominal":  # with a radius the sentence already says it
             found += map(sentence, level["notes"])
+        if level.get("held"):
+            found.append(level["held"])
     if any(level["gap"] and not level["exact"] for level in levels):
         found.append("A finer grid narrows the bracket: --points, or --gap without --radius.")
     return found

@@ -147,44 +147,54 @@ def follow(rows, moves, action, value_next, value):
 
 
 @njit(cache=True)
-def robust_stage(rows, ball, gain, action, column, value_next, value):
-    """Fill value[s, g, :] with the worst expected cost of a fixed policy over the l1 ball, from value_next[s', g + gain, :].
+def robust_stage(rows, ball, moves, action, column, value_next, value):
+    """Fill value[s, g, :] with the worst expected cost of a fixed policy over the l1 ball, from value_next[s', g', :].
 
-    g runs over the sums collected so far. Sums that cannot occur in a state are clipped and have no effect.
+    g runs over the sums collected so far; `moves` leads from g to g'. Sums that cannot occur in a state have no effect.
     """
     for s in range(value.shape[0]):
-        _robust_state(s, rows, ball, gain, action, column, value_next, value)
+        _robust_state(s, rows, ball, moves, action, column, value_next, value)
 
 
 @njit(cache=True, parallel=True)
-def robust_stage_threads(rows, ball, gain, action, column, value_next, value):
+def robust_stage_threads(rows, ball, moves, action, column, value_next, value):
     """Run `robust_stage` over threads."""
     for s in prange(value.shape[0]):
-        _robust_state(s, rows, ball, gain, action, column, value_next, value)
+        _robust_state(s, rows, ball, moves, action, column, value_next, value)
 
 
 @njit(cache=True)
-def _robust_state(s, rows, ball, gain, action, column, value_next, value):
+def _robust_state(s, rows, ball, moves, action, column, value_next, value):
     """Fill value[s] of `robust_stage`."""
     S, n, widths = value.shape
-    A = (rows.start.size - 1) // S
+    A, n_next = (rows.start.size - 1) // S, value_next.shape[1]
+    longest = 0
+    for q in range(s * A, s * A + A):
+        longest = max(longest, rows.start[q + 1] - rows.start[q])
+    places, reached, previous = np.empty(longest, np.int64), np.empty(longest), -1
+    order = places[:0]
     for g in range(n):
         q = s * A + action[s, column[g]]
         begin, end = rows.start[q], rows.start[q + 1]
         k = ball_end(q, rows, ball) - begin
-        order, values = np.arange(k), np.empty(k)
-        value[s, g] = 0.0
         if end == begin:
+            value[s, g] = 0.0
             continue
-        for d in range(widths):
+        if q != previous:  # otherwise sorting starts from the order of the last sum
+            order, previous = places[:k], q
             for j in range(k):
-                i = begin + j
-                place = min(max(g + gain[i], 0), value_next.shape[1] - 1)
-                values[j] = value_next[rows.successor[i], place, d]
-            sort_by_value(order, values, -1.0)
-            worst = l1_expectation(order, values, rows.probability[begin : begin + k], ball.half[q])
+                order[j] = j
+        for d in range(widths):
+            least, most = np.inf, -np.inf
+            for j in range(k):
+                place = min(column_after(g, begin + j, moves, n_next), n_next - 1)
+                reached[j] = value_next[rows.successor[begin + j], place, d]
+                least, most = min(least, reached[j]), max(most, reached[j])
+            worst = most
+            if least < most:  # otherwise moving mass changes nothing
+                sort_by_value(order, reached, -1.0)
+                worst = l1_expectation(order, reached, rows.probability[begin : begin + k], ball.half[q])
             if begin + k < end:
-                place = min(max(g + gain[end - 1], 0), value_next.shape[1] - 1)
-                lost = value_next[rows.successor[end - 1], place, d]
-                worst += ball.missing[q] * max(lost - values[order[0]], 0.0)
+                place = min(column_after(g, end - 1, moves, n_next), n_next - 1)
+                worst += ball.missing[q] * max(value_next[rows.successor[end - 1], place, d] - most, 0.0)
             value[s, g, d] = worst

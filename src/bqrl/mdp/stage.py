@@ -21,11 +21,13 @@ class Stage:
     row_reward: FloatArray | None  # (S, A) if all outcomes of each row have the same reward
     available: BoolArray  # (S, A)
 
-    def outcomes_of(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the outcomes of positive probability of the given rows, as positions in `rows` and indices of outcomes."""
+    def outcomes_of(self, rows: IntArray, *, listed: bool = False) -> tuple[IntArray, IntArray]:
+        """Return the outcomes of the given rows as positions in `rows` and indices; those of probability 0 only if `listed`."""
         counts = self.row_start[rows + 1] - self.row_start[rows]
         whose = np.repeat(np.arange(rows.size), counts)
         i = np.repeat(self.row_start[rows] - np.cumsum(counts) + counts, counts) + np.arange(whose.size)
+        if listed:
+            return whose, i
         happens = self.probability[i] > 0.0
         return whose[happens], i[happens]
 

@@ -67,11 +67,15 @@ class DecidedInFractions(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestMean(Fact):
-    """The mean among all policies with this guarantee."""
+    """The mean among all policies with a guarantee that keep a share of the largest margin."""
 
     mean: float
     gap: float  # to the proven bound on the mean of these policies; 0 if the mean is the best
     best: float  # the best mean of all policies
+    guarantee: float
+    margin: float = 0.0  # the share of the largest margin
+    safest: float  # the mean of the policy with the largest margin
+    mixture: bool = False  # a random draw between two policies comes closer to the bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

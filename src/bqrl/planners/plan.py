@@ -18,6 +18,7 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import ROUNDING
 from bqrl.mdp.model import MDP
 from bqrl.planners.facts import Fact, Tied
+from bqrl.planners.outlook import Outlook, outlook_of
 from bqrl.planners.sweep import Sweep
 from bqrl.policies.protocol import Policy
 
@@ -51,6 +52,9 @@ class Plan(Charted):
         Proven upper bound on the optimum over all policies; None if the planner proves none.
     nominal : float
         Objective value of `policy` in the given problem; a proven lower bound on it unless `law_exact`.
+    mean_upper : float or None
+        Proven upper bound on the mean of all policies with the guarantee of the plan; None unless `solve` was called with
+        `at_least` or `margin`.
     certain : bool
         True if floating-point error cannot have changed the answer; shown as `proven`. For errors in the probabilities of
         the model see `fragile`.
@@ -85,6 +89,7 @@ class Plan(Charted):
     value: float
     upper: float | None
     nominal: float
+    mean_upper: float | None = None
     certain: bool
     exact: bool
     attitude: str = "nominal"
@@ -191,6 +196,34 @@ class Plan(Charted):
             given[next(names) if isinstance(one, Plan) else one if isinstance(one, str) else f"strategy {i}"] = one
         levels = list(dict.fromkeys(plan.tau for plan in plans if not math.isnan(plan.tau))) or [0.1]
         return views().strategies(self.mdp, given, levels if tau is None else tau, below=below)
+
+    def outlook(self, mdp: MDP, *, stage: int, state: Any, earned: float = 0.0) -> Outlook:
+        """Return what to do now, the chance of the target from here, and what can still be guaranteed.
+
+        Parameters
+        ----------
+        mdp : MDP
+            The problem of the plan.
+        stage : int
+            The stage, counted from 1 as in the tables of decisions.
+        state : str or int
+            Name or number of the state.
+        earned : float
+            The rewards so far, discounted to the first stage.
+
+        Returns
+        -------
+        Outlook
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> mdp = bqrl.envs.make("SafeOrRisky")
+        >>> bqrl.solve(mdp, tau=0.1).outlook(mdp, stage=1, state=0).guarantee
+        12.0
+        """
+        target = float(getattr(self.policy, "target", math.nan)) if self.objective.probability else self.value
+        return outlook_of(mdp, self.policy, target, self.tau, stage, state, earned)
 
     def with_time(self, seconds: float) -> Plan:
         """Return the plan with the given running time."""

@@ -11,6 +11,7 @@ from bqrl.checks import flag
 from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile, check_objective
 from bqrl.mdp.find_grid import cut_to_possible
 from bqrl.mdp.model import MDP, check_mdp
+from bqrl.planners.at_least import plan_at_least
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.chance import Chance, plan_chance
 from bqrl.planners.entropic import Entropic, plan_entropic
@@ -22,7 +23,6 @@ from bqrl.planners.plan import Plan
 from bqrl.planners.rational import plan_rational
 from bqrl.planners.registry import Solver, find_planner, find_solver
 from bqrl.planners.rules import plan_rule
-from bqrl.planners.secondary import plan_best_mean
 from bqrl.planners.tail import with_tail
 from bqrl.planners.target import guarantee_curve as guarantee_curve
 from bqrl.planners.target import plan_target, risk_neutral
@@ -38,7 +38,9 @@ SOLVERS = (
     Solver(planner="target", plan=plan_utility, objectives=(Utility,)),
     Solver(planner="target", plan=plan_uncertain, objectives=(Quantile, Buffered), selector="radius"),
     Solver(planner="target", plan=plan_rule, objectives=(Quantile, Buffered), selector="rule"),
-    Solver(planner="target", plan=plan_best_mean, objectives=(Quantile,), selector="secondary"),
+    Solver(planner="target", plan=plan_at_least, objectives=(Quantile,), selector="at_least"),
+    Solver(planner="target", plan=plan_at_least, objectives=(Quantile,), selector="margin"),
+    Solver(planner="target", plan=plan_at_least, objectives=(Quantile,), selector="secondary"),
     Solver(planner="target", plan=plan_rational, objectives=(Quantile,), selector="arithmetic"),
     Solver(planner="greedy", plan=plan_greedy, objectives=(Quantile, Buffered)),
     Solver(planner="frontier", plan=plan_frontier, objectives=(Quantile, Buffered)),
@@ -60,6 +62,8 @@ def solve(
     radius: Any = None,
     attitude: str | None = None,
     randomized: bool | None = None,
+    at_least: float | str | None = None,
+    margin: float | None = None,
     secondary: str | None = None,
     arithmetic: str = "float",
     rule: str | None = None,
@@ -90,8 +94,16 @@ def solve(
         attains the upper bound. False: find the best deterministic policy and prove that it is the best. None: return
         the best deterministic policy found. At beta = 0 a deterministic policy is optimal; then False has no effect, and
         True has none with the planner "target".
+    at_least : float or str, optional
+        The best mean among the policies that guarantee this return at level tau (beta = 0); text such as "98%" is a share of
+        the best guarantee. `plan.mean_upper` is a proven bound on that mean; with `randomized=True` one random draw before
+        the first stage between two policies comes as close to it as wanted.
+    margin : float, optional
+        Share of the largest possible margin P(G < x) may leave below tau, in [0, 1]: the best mean among the policies with the
+        best guarantee (or `at_least`) x that keep at least this share of it. 1 is the plan without this argument; 0 is the
+        best mean of all policies with the guarantee, and the most fragile.
     secondary : str, optional
-        "mean": among all optimal policies, the one with the best mean (beta = 0).
+        "mean" is the same as `margin=0`.
     arithmetic : str
         "float", or "rational" to decide ties in exact fractions on small problems (beta = 0).
     rule : str, optional
@@ -119,10 +131,12 @@ def solve(
     problem, goal = check_mdp(mdp), check_objective(objective, tau, beta)
     planner = find_planner(SOLVERS, goal, planner)
     choices = {
-        "radius": radius, "attitude": attitude, "rule": rule, "secondary": secondary,
+        "radius": radius, "attitude": attitude, "rule": rule, "at_least": at_least, "margin": margin, "secondary": secondary,
         "arithmetic": None if arithmetic == "float" else arithmetic,
-        "randomized": None if _settled_without_draw(goal, planner, randomized) else randomized,
     }  # fmt: skip
+    by_mean = any(value is not None for value in (at_least, margin, secondary))
+    if by_mean or not _settled_without_draw(goal, planner, randomized):
+        choices["randomized"] = randomized
     choices = {name: value for name, value in choices.items() if value is not None}
     solver = find_solver(SOLVERS, goal, planner, choices, options, near=NAMED)
     given = options | choices

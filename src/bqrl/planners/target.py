@@ -14,7 +14,7 @@ W (1 - gamma) >= tau.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,12 @@ from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, returns_grid, rounded_grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP, check_mdp
+from bqrl.planners.columns import MAX_BYTES as MAX_BYTES
+from bqrl.planners.columns import best_column as best_column
+from bqrl.planners.columns import check_memory as check_memory
+from bqrl.planners.columns import exact_grid as exact_grid
+from bqrl.planners.columns import fits as fits
+from bqrl.planners.columns import sweep_bytes as sweep_bytes
 from bqrl.planners.earned import MAX_CURVE_WORK, MetPairs, met_pairs, search_target
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.expected import best_mean, is_settled
@@ -42,7 +48,6 @@ from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 from bqrl.policies.target import TargetPolicy
 
-MAX_BYTES = 4 * 2**30
 MAX_MOVES = 2e7  # of one stage of a plan on pairs
 QUICK_MOVES = 1e6  # the same where a bracket is the alternative: enumerating in vain costs a fraction of a second
 LARGE_WORK = 2e9  # of a sweep on an exact grid from which pairs are tried first: several seconds
@@ -220,17 +225,6 @@ def best_steps(points: FloatArray, shortfall: FloatArray) -> tuple[FloatArray, F
     return grown[last], points[last]
 
 
-def best_column(shortfall: FloatArray, tau: Any) -> Any:
-    """Return the column of the highest target reached at level(s) tau, given the shortfall of every target.
-
-    The exact shortfall never decreases with the target; the running maximum removes decreases due to rounding. A target
-    with a shortfall of exactly 0 is reached at every level (see `reaches`). The column is -1 if no target is reached.
-    """
-    grown = np.maximum.accumulate(shortfall)
-    below = np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left")
-    return np.maximum(below, np.count_nonzero(grown == 0.0)) - 1
-
-
 def guarantee_curve(
     mdp: MDP | str,
     *,
@@ -347,15 +341,21 @@ def plan_target(
     done where they are few and no exact grid fits.
     """
     tau, _ = check_levels(tau)
+    return plan_from_curve(curve_at(mdp, tau, points=points, gap=gap, pairs=pairs, max_bytes=max_bytes, tick=tick), tau)
+
+
+def curve_at(
+    mdp: MDP, tau: float, *, points: int | None = None, gap: float | None = None, pairs: bool | None = None,
+    max_bytes: float = MAX_BYTES, tick: Callable[[int], None] | None = None,
+) -> GuaranteeCurve:  # fmt: skip
+    """Return the curve of `plan_target`; over many pairs only the points that decide at this level."""
     met = choose_pairs(mdp, pairs, points, max_bytes)
     if met is not None:
-        whole_curve = met.moves * met.returns.size <= QUICK_CURVE
-        plan = plan_from_curve(curve_on_pairs(met, None if whole_curve else tau), tau)
-        return replace(plan, details=(plan.details if whole_curve else {}) | {"pairs": met.count})
+        return curve_on_pairs(met, None if met.moves * met.returns.size <= QUICK_CURVE else tau)
     curve = curve_over(mdp, points=points, max_bytes=max_bytes, tick=tick, or_rounded=gap is not None)
     while not curve.exact and gap is not None and (width := curve.ceiling(tau) - curve(tau)) > gap:
         curve = guarantee_curve(mdp, points=finer_size(curve.points.size, width / gap), max_bytes=max_bytes, tick=tick)
-    return plan_from_curve(curve, tau)
+    return curve
 
 
 def finer_size(points: int, excess: float) -> int:
@@ -394,10 +394,14 @@ def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> 
     certain = curve.certain(tau) and value == float(curve(tau))
     upper = value if certain else max(value, curve.upper(tau))
     certain = certain or equal_values(value, upper, law)  # the tied targets are equal up to rounding
+    details: dict[str, Any] = {"curve": curve}
+    if isinstance(curve.sweep, MetPairs):
+        known = details if curve.points.size == curve.sweep.returns.size else {}  # a part of the curve is not shown
+        details = known | {"pairs": curve.sweep.count}
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,
         certain=certain, exact=True, mdp=curve.mdp, units=curve.mdp.units,
-        notes=() if certain else (Tied(decidable=curve.mdp.discount == 1.0),), details={"curve": curve},
+        notes=() if certain else (Tied(decidable=curve.mdp.discount == 1.0),), details=details,
     )  # fmt: skip
 
 
@@ -410,34 +414,3 @@ def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
 def _risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
     policy = best_mean(mdp)[1]
     return policy, *law_bracket(mdp, policy, Limits(points=points))
-
-
-def exact_grid(mdp: MDP, max_bytes: float = MAX_BYTES, *, or_rounded: bool = False) -> Grid | None:
-    """Return the exact grid of returns; None if there is none or if it does not fit (see `fits`)."""
-    found = returns_grid(mdp, MAX_POINTS, MAX_SET)
-    return found if found is not None and fits(mdp, found, max_bytes, or_rounded=or_rounded) else None
-
-
-def fits(mdp: MDP, columns: Grid, max_bytes: float, *, or_rounded: bool, sweeps: int = 1) -> bool:
-    """Return whether `sweeps` sweeps on these columns fit into `max_bytes`; without `or_rounded`, SizeError if not."""
-    if not or_rounded:
-        check_memory(mdp, columns, max_bytes, sweeps)
-    return sweeps * sweep_bytes(mdp, columns) <= max_bytes
-
-
-def sweep_bytes(mdp: MDP, columns: Grid) -> int:
-    """Return the bytes of one sweep with its policy: four arrays with the values of a stage, and the actions of all stages."""
-    stage = int(columns.size.max()) * mdp.S * 8
-    return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes
-
-
-def check_memory(mdp: MDP, columns: Grid, max_bytes: float, sweeps: int = 1) -> None:
-    """Raise SizeError if `sweeps` sweeps on these columns exceed `max_bytes`."""
-    needed = sweeps * sweep_bytes(mdp, columns)
-    if needed > max_bytes:
-        got, limit = (f"{size / 2**30:.3g} GiB" for size in (needed, max_bytes))
-        kind, other = ("an exact", "give points for a bracket") if columns.exact else ("a rounded", "use fewer points")
-        raise SizeError(
-            f"a plan for {mdp.S} states on {kind} grid of {columns.size[0]} returns must fit into max_bytes={limit}, got "
-            f"{got}; {other}, shorten the horizon or raise max_bytes", needed=needed, limit=max_bytes, name="max_bytes",
-        )  # fmt: skip

@@ -15,6 +15,7 @@ robustly, with a separate worst kernel for every target z and width:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -24,32 +25,22 @@ from bqrl.checks import bad_value, numbers
 from bqrl.errors import GridError, SizeError
 from bqrl.laws.law import size_of
 from bqrl.laws.objectives import Quantile, quantile_objective
-from bqrl.loops.ball import follow, improve_rows, push_needs, robust_stage, robust_stage_threads
-from bqrl.loops.layout import Ball, Rows
-from bqrl.loops.threads import run_loop
+from bqrl.loops.ball import follow, improve_rows, push_needs
+from bqrl.loops.layout import Rows
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import cut_to_possible, lattice, rounded_grid
 from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.sums import Sums, sums_of
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.expected import is_settled
 from bqrl.planners.facts import Fact, Guaranteed, RoundedReturns, Tied
 from bqrl.planners.plan import GAP_TOL, Plan
 from bqrl.planners.registry import MaxBytes, Points, one_of
-from bqrl.planners.sweep import (
-    NO_ORDER,
-    NO_TABLE,
-    NONE_MISSING,
-    OPTIMISTIC,
-    ROBUST,
-    SHORTFALL,
-    rounding_error,
-    sweep,
-)
+from bqrl.planners.sweep import OPTIMISTIC, ROBUST, SHORTFALL, rounding_error, sweep
 from bqrl.planners.target import MAX_BYTES, best_column, check_memory, curve_over, exact_grid, plan_target
 from bqrl.planners.widths import WidthSearch, best_deterministic, clipped_cost
+from bqrl.planners.worst_case import FixedPolicy, fixed_policy, robust_work
 from bqrl.policies.forward import sums_on
 from bqrl.policies.protocol import Policy
 from bqrl.policies.target import TargetPolicy
@@ -216,7 +207,9 @@ def _plan_optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArra
 def _robust_grid(mdp: MDP, points: int | None, max_bytes: float) -> Lattice:
     """Return the lattice of the returns; a grid of returns rounded down if there is none or evaluation would take long."""
     columns = lattice(mdp) if points is None else None
-    if columns is not None and (columns.size[0] <= ROBUST_POINTS or _work(mdp, sums_on(mdp, columns)) <= LATTICE_WORK):
+    if columns is not None and (
+        columns.size[0] <= ROBUST_POINTS or robust_work(mdp, sums_on(mdp, columns)) <= LATTICE_WORK
+    ):
         check_memory(mdp, columns, max_bytes, sweeps=2)
         return columns
     columns = rounded_grid(mdp, points or ROBUST_POINTS)
@@ -278,7 +271,7 @@ def _ball_error(mdp: MDP, columns: Grid, beta: float) -> float:
 
 
 def robust_value(
-    mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray, missing: FloatArray | None = None,
+    mdp: MDP, policy: Policy, tau: float, beta: float, half: FloatArray, missing: FloatArray | None = None,
     above: float = -np.inf,
 ) -> float:  # fmt: skip
     """Return L(pi), a lower bound on the buffered quantile of a fixed policy under every kernel in the ball.
@@ -289,13 +282,14 @@ def robust_value(
     upper bound on all others. The result is proven if it exceeds `above`; targets that cannot exceed `above` are not tried.
     """
     # Plans without a ball may use a set of returns.
-    columns = policy.grid if isinstance(policy.grid, Lattice) else lattice(mdp)
+    own = getattr(policy, "grid", None)
+    columns = own if isinstance(own, Lattice) else lattice(mdp)
     if columns is None:
         text = "robust evaluation of a buffered quantile requires returns on a lattice, got a problem without one; use beta=0"
         raise GridError(text, name="beta")
     targets = columns.points(0)
-    sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)
-    work = _work(mdp, sums) * FIRST_WIDTHS
+    fixed = fixed_policy(mdp, policy, columns)
+    work = fixed.work * FIRST_WIDTHS
     if work > ROBUST_WORK:
         raise SizeError(
             f"robust evaluation must stay within {ROBUST_WORK:.0e} steps per target, got {work:.1e}; use beta=0, which needs "
@@ -303,13 +297,11 @@ def robust_value(
         )  # fmt: skip
 
     def bound(z: int, above: float = -np.inf) -> float:
-        return _lowest_over_widths(
-            mdp, policy, tau, beta, half, missing, sums, float(targets[z]), z, columns.step, above
-        )
+        return _lowest_over_widths(fixed, tau, beta, half, missing, float(targets[z]), z, columns.step, above)
 
     best = max(above, float(targets[0]))  # the bound at the lowest target is that target
     low, high = int(np.searchsorted(targets, best, side="right")), targets.size - 1  # the bound is at most the target
-    z, stride = int(columns.column(0, policy.target)), 1
+    z, stride = int(columns.column(0, getattr(policy, "target", float(targets[-1])))), 1
     while low < high:
         z = min(max(z, low), high - 1)
         here, there = bound(z), bound(z + 1)
@@ -329,8 +321,8 @@ def robust_value(
 
 
 def _lowest_over_widths(
-    mdp: MDP, policy: TargetPolicy, tau: float, beta: float, half: FloatArray, missing: FloatArray | None, sums: Sums,
-    target: float, longest: int, step: float, above: float,
+    fixed: FixedPolicy, tau: float, beta: float, half: FloatArray, missing: FloatArray | None, target: float, longest: int,
+    step: float, above: float,
 ) -> float:  # fmt: skip
     """Return the smallest F(z, d) over the widths d = 0, 1, ..., `longest` steps, or some F(z, d) that is at most `above`.
 
@@ -342,10 +334,9 @@ def _lowest_over_widths(
     wanted = sorted({2**k for k in range(longest.bit_length())} | {longest} - {0})
     while True:
         if wanted:
-            widths = np.array(wanted)
-            worst |= zip(
-                wanted, _worst_costs(mdp, policy, half, missing, sums, target, widths * step).tolist(), strict=True
-            )
+            widths = step * np.array(wanted)
+            costs = fixed.worst_costs(half, partial(_clipped, target, widths), missing)
+            worst |= zip(wanted, costs.tolist(), strict=True)
         lowest = min(slope * d - cost for d, cost in worst.items())
         bound = target + lowest / beta
         if bound <= above:
@@ -359,29 +350,9 @@ def _lowest_over_widths(
             return bound
 
 
-def _work(mdp: MDP, sums: Sums) -> int:
-    """Return the number of elementary steps of a robust evaluation for one target and one width."""
-    return sum(int(mdp.stage(h).successor.size) * sums.count(h) for h in range(mdp.H))
-
-
-def _worst_costs(
-    mdp: MDP, policy: TargetPolicy, half: FloatArray, missing: FloatArray | None, sums: Sums, target: float,
-    widths: FloatArray,
-) -> FloatArray:  # fmt: skip
-    """Return the largest E[clip(target - G, 0, width)] of a fixed policy over the ball, for every width."""
-    short = target - sums.values(mdp.H)
-    value = np.broadcast_to(np.clip(short[:, None], 0.0, widths[None, :]), (mdp.S, short.size, widths.size)).copy()
-    for h in range(mdp.H - 1, -1, -1):
-        stage = mdp.stage(h)
-        column = policy.column(h, policy.target - sums.values(h))
-        out = np.empty((mdp.S, sums.count(h), widths.size))
-        rows = Rows(stage.row_start, stage.successor, stage.probability)
-        lost = NONE_MISSING if missing is None else missing[h]
-        ball = Ball(half=half[h], sense=ROBUST, order=NO_ORDER, values=NO_TABLE, missing=lost)
-        arguments = rows, ball, sums.moves(h).shift, policy.actions[h], column, value, out
-        run_loop(rows.successor.size * out[0].size, robust_stage, robust_stage_threads, *arguments)
-        value = out
-    return np.asarray(np.tensordot(mdp.mu, value[:, 0, :], axes=1))
+def _clipped(target: float, widths: FloatArray, returns: FloatArray) -> FloatArray:
+    """Return clip(target - return, 0, width) for every return and width."""
+    return np.clip((target - returns)[..., None], 0.0, widths)
 
 
 def ascend(

@@ -54,26 +54,44 @@ class Pairs(NamedTuple):
     onward: int = 0  # number of pairs after this stage
 
 
-def reached_pairs(policy: Policy, mdp: MDP, unit: float | None = None, max_moves: float = np.inf) -> Iterator[Pairs]:
+class First(NamedTuple):
+    """A situation in the middle of an episode."""
+
+    stage: int
+    state: int
+    memory: Any  # (1,) or None
+    total: float  # earned so far
+
+
+def reached_pairs(
+    policy: Policy, mdp: MDP, unit: float | None = None, max_moves: float = np.inf, *, listed: bool = False,
+    begin: First | None = None,
+)-> Iterator[Pairs]:  # fmt: skip
     """Yield the pairs that a policy can reach before each stage and at the end; all passes over memories use this function.
 
     Pairs are listed in the order in which they are found or, without memory, by state. With a `unit`, pairs with different
     sums of rewards are distinct; sums and memories, which must be numbers, are then equal if they differ by less than about a
-    unit. Raise SizeError if the pairs of a stage have more than `max_moves` moves, and PolicyError if a custom policy answers
+    unit. With `listed`, outcomes of probability 0 are followed, too; `begin` is a situation at a later stage.
+
+    Raise SizeError if the pairs of a stage have more than `max_moves` moves, and PolicyError if a custom policy answers
     at random.
     """
     s, twice = np.flatnonzero(mdp.mu), is_custom(policy)
-    memory = policy.start_many(np.zeros(s.size))
-    if twice:
+    memory = policy.start_many(np.zeros(s.size)) if begin is None else begin.memory
+    if twice and begin is None:
         _check_repeated(mdp, 0, s, memory, partial(policy.start_many, np.zeros(s.size)), "start with one memory")
     here = Pairs(state=s, memory=memory, total=np.zeros(s.size), probability=mdp.mu[s])
-    for h in range(mdp.H):
+    if begin is not None:
+        here = Pairs(
+            state=np.array([begin.state]), memory=memory, total=np.array([begin.total]), probability=np.ones(1)
+        )
+    for h in range(0 if begin is None else begin.stage, mdp.H):
         stage, s, memory = mdp.stage(h), here.state, here.memory
         a = policy.act_many(h, s, memory)
         check_played(mdp, h, s, a)
         if twice:
             _check_repeated(mdp, h, s, a.tolist(), partial(_act, policy, h, s, memory), "repeat its action")
-        source, i = stage.outcomes_of(s * mdp.A + a)
+        source, i = stage.outcomes_of(s * mdp.A + a, listed=listed)
         if source.size > max_moves:
             raise SizeError(
                 f"the policy must have at most {max_moves} moves per stage, got {source.size} at stage {h + 1}; use simulate",

@@ -16,6 +16,7 @@ from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve, best_steps
+from bqrl.planners.tradeoff import Tradeoff
 from bqrl.policies.target import TargetPolicy
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, chart_of, colour_channel, lines, tooltips, with_title
@@ -118,6 +119,34 @@ def curve_chart(
         usermeta={"click": "tau"}
     )  # a click sets tau
     return with_title(chart, "What can be guaranteed, and how surely", f"{said} {drawn.note}")
+
+
+def trade_chart(trade: Tradeoff, words: Words = PLAIN, marked: Sequence[float] = ()) -> Any:
+    """Chart of the best mean by guarantee, with the distance to the proven bound shaded.
+
+    The guarantee at the parameter `tau`, one of `marked`, is shown in red.
+    """
+    x, y, high = trade.guarantee, trade.mean, trade.mean_upper
+    if (
+        trade.objective.beta == 0.0
+    ):  # a policy that guarantees more serves every guarantee below, so the curve has steps
+        x = np.r_[x[0] - 0.05 * (np.ptp(x) or 1.0), np.repeat(x, 2)[:-1]]
+        y, high = (np.repeat(part, 2) for part in (y, high))
+    title = words.axis(trade.objective.label)
+    band = high if np.any(high > y) else None
+    drawn = lines(
+        [Curve("best mean", x, y, None if band is None else y, band)], title, words.axis("mean return"),
+        colours={"best mean": charts.BLUE}, points=x.size < 2,
+    )  # fmt: skip
+    said = "Left: the risk-neutral policy. Right: the best guarantee."
+    said += "" if band is None else " Shaded: no policy with this guarantee has a mean above the band."
+    if not marked:
+        return drawn.chart("The price of certainty", said)
+    rows = [[x, x, float(trade.mean[trade.place(x)])] for x in marked]
+    mark = chart_of(["tau", "x", "y"], rows).transform_filter("datum.tau == tau").encode(x=drawn.x, y=drawn.y)
+    point = mark.mark_point(filled=True, size=110, color=charts.RED, opacity=1)
+    shown = follow_controls(altair().layer(*drawn.layers, point), [marked[-1]])
+    return with_title(shown, "The price of certainty", f"{said} Red: the policy that is shown. {drawn.note}".strip())
 
 
 def law_chart(

@@ -19,6 +19,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.facts import LowTail
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies, beside_plans
+from bqrl.planners.stress import Stress, quick_stress
 from bqrl.planners.tail import with_tail
 from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
 from bqrl.policies.forward import play_shares
@@ -28,12 +29,14 @@ from bqrl.results.charts import with_charts
 from bqrl.results.plan_charts import plan_charts, plan_key, policy_chart
 from bqrl.results.result import Control, Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes, versions
 from bqrl.results.strategies import CHART, strategies_chart, strategy_table
-from bqrl.results.words import PLAIN, Words, meaning, remark, remarks, sentence
+from bqrl.results.words import PLAIN, Words, held_sentence, meaning, remark, remarks, sentence
 from bqrl.study.runner import Watch
 from bqrl.study.tables import level_name
 
 MAX_SHARES = 4_000_000  # entries (stage, state, action) of the largest policy map
 MAX_WIDE = 30  # stages of an overview table (states by stages)
+HELD = (0.02, 0.05)  # shares of probability that may be off, in the output of `solve`
+PAGE_SECONDS = 5.0  # for the same on a page, per plan
 LIMITS = ("points", "max_bytes")  # settings that limit a sweep
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
 SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns for further levels: five seconds on two cores of 2024
@@ -41,7 +44,7 @@ FILES = (  # files that a folder may hold; POLICY_FILES are those of each object
     "levels.csv", "strategies.csv", "return_laws.csv", "guarantee_curve.csv",
     *chart_files(["guarantee_curve", "return_law", "policy_map", CHART]),
 )  # fmt: skip
-POLICY_FILES = ("policy{}.csv", "policy{}.npz", "overview{}.csv")  # with `objective_name`
+POLICY_FILES = ("policy{}.csv", "policy{}.npz", "overview{}.csv", "stress{}.csv")  # with `objective_name`
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -59,6 +62,7 @@ class Solved:
     neutral_shares: FloatArray | None = None
     strategies: Strategies | None = None  # the plans beside other policies
     below: float | None = None  # the limit of low returns
+    held: Mapping[float, Stress] = field(default_factory=dict)  # by level: what the plan guarantees if the model is off
     seconds: float = 0.0
 
     @property
@@ -90,7 +94,8 @@ def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, An
         plans = [with_tail(plan, law) for plan in plans]
     return Solved(
         words=words, mdp=mdp, plans=tuple(sorted(plans, key=plan_key)), neutral=neutral, settings=settings,
-        curve=plans[-1].details.get("curve"), seconds=sum(plan.seconds for plan in plans),
+        curve=plans[-1].details.get("curve"), held=held_plans(mdp, plans, HELD, 1.0),
+        seconds=sum(plan.seconds for plan in plans),
     )  # fmt: skip
 
 
@@ -107,6 +112,12 @@ def with_strategies(
         found = beside_plans(solved.plans, neutral, policies or {}, curve=solved.curve, below=below, usual=usual)
         table = found if len(found.names) > len(solved.plans) else None
     return replace(solved, strategies=table, below=below)
+
+
+def held_plans(mdp: MDP, plans: Iterable[Plan], off: Sequence[float], seconds: float) -> dict[float, Stress]:
+    """What each plan guarantees if the model is off, by level, where that takes about `seconds` per plan at most."""
+    found = ((plan_key(plan), quick_stress(mdp, plan, off, seconds)) for plan in plans)
+    return {key: held for key, held in found if held is not None}
 
 
 def _differ(one: MDP, other: MDP) -> bool:
@@ -131,8 +142,11 @@ def with_chart_data(solved: Solved, watch: Watch | None = None) -> Solved:
         every = watch.track([*solved.plans, *others], "policy map")
         shares = {plan_key(plan): play_shares(mdp, plan.policy) for plan in every}
         neutral = None if solved.neutral is None else play_shares(mdp, solved.neutral[0])
+    watch.phase("stress")
+    later = [plan for plan in solved.plans if plan_key(plan) not in solved.held]
+    held = {**solved.held, **held_plans(mdp, later, HELD, PAGE_SECONDS)}
     watch.phase("drawing")
-    return replace(solved, curve=curve, others=tuple(others), shares=shares, neutral_shares=neutral)
+    return replace(solved, curve=curve, others=tuple(others), shares=shares, neutral_shares=neutral, held=held)
 
 
 def plan_document(solved: Solved) -> dict[str, Any]:
@@ -141,7 +155,10 @@ def plan_document(solved: Solved) -> dict[str, Any]:
         "format": "bqrl plan 1",
         "model": sizes(solved.words.title, solved.mdp),
         "settings": dict(solved.settings),
-        "levels": [level_facts(plan, solved.words, solved.neutral, solved.below) for plan in solved.plans],
+        "levels": [
+            level_facts(plan, solved.words, solved.neutral, solved.below, solved.held.get(plan_key(plan)))
+            for plan in solved.plans
+        ],
         "strategies": None if solved.strategies is None else solved.strategies.rows(),
         "seconds": solved.seconds,
         "versions": versions(),
@@ -196,6 +213,14 @@ def plan_result(solved: Solved) -> Result:
         tables["guarantee_curve"] = ResultTable(solved.curve.rows(), titles=titles, caption=said)
     for plan in solved.plans:
         level = objective_name(plan.objective)
+        if (held := solved.held.get(plan_key(plan))) is not None:
+            titles = {
+                "off": "probability off by up to",
+                "value": words.titled("guaranteed"),
+                "risk_neutral": words.titled("risk-neutral"),
+            }
+            said = "What is still proven if in every row up to this share of probability moves between its outcomes."
+            tables[f"stress{level}"] = ResultTable(held.rows(), titles=titles, caption=said)
         if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
             with suppress(
                 PolicyError, SizeError
@@ -264,7 +289,11 @@ def policy_files(
 
 
 def level_facts(
-    plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, Law] | None = None, below: float | None = None
+    plan: Plan,
+    words: Words = PLAIN,
+    neutral: tuple[Policy, Law, Law] | None = None,
+    below: float | None = None,
+    held: Stress | None = None,
 ) -> dict[str, Any]:
     """The numbers of a plan as JSON values, with those of the risk-neutral policy and a sentence on their meaning."""
     level = plan.summary() | {
@@ -278,6 +307,10 @@ def level_facts(
     }
     if below is not None:
         level |= {"below": below, "chance_below": plan.law.shortfall(below)}
+    if plan.details.get("off"):
+        level["off"] = plan.details["off"]
+    if held is not None:
+        level |= {"stress": held.rows(), "held": held_sentence(held, words)}
     if neutral is not None:
         low, high = (plan.objective(law) for law in neutral[1:])
         level["risk_neutral"] = {"value": low, "upper": high, "mean": neutral[1].exact_mean}
@@ -344,6 +377,8 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
         notes = plan.notes if plan.attitude == "nominal" else ()  # with a radius the sentence already says it
         when = {"tau": plan.tau} if plan.by_level else {}
         sentences.append(Sentence(level_facts(plan, solved.words, solved.neutral, solved.below)["meaning"], when=when))
+        if plan in solved.plans and (held := solved.held.get(plan_key(plan))) is not None:
+            sentences.append(Sentence(held_sentence(held, solved.words), when=when))
         sentences += [
             Sentence(sentence(remark(note, solved.words)), when=when, aside=not isinstance(note, LowTail))
             for note in notes

@@ -21,6 +21,7 @@ from bqrl.mdp.files.atomic import check_place, write_whole
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies
+from bqrl.planners.tradeoff import Tradeoff
 from bqrl.results.estimates import fit_result
 from bqrl.results.learning import Learned, learning_document, learning_result
 from bqrl.results.page import PAGE, page
@@ -28,6 +29,7 @@ from bqrl.results.plans import collect_plans, plan_result, sizes, with_chart_dat
 from bqrl.results.result import Result, add_files, read, write
 from bqrl.results.strategies import strategies_result
 from bqrl.results.study_view import StudyView
+from bqrl.results.trades import trade_result
 from bqrl.results.words import NAMES, Words
 from bqrl.study.scores import Contender, Experiment
 from bqrl.study.study import Study
@@ -71,9 +73,9 @@ def report(
 
     Parameters
     ----------
-    thing : Plan, list of Plan, Strategies, Estimate, Record, Experiment, Study, str or Path
-        A plan of `solve` or `Estimate.solve`, or several plans of one problem at different levels; the result of
-        `strategies`, `sensitivity`, `fit`, `learn` or `compare`; a study; or a folder that a command wrote with `--out`.
+    thing : Plan, list of Plan, Strategies, Tradeoff, Estimate, Record, Experiment, Study, str or Path
+        A plan of `solve` or `Estimate.solve`, or several plans of one problem at different levels; the result of `strategies`,
+        `sensitivity`, `tradeoff`, `fit`, `learn` or `compare`; a study; or a folder that a command wrote with `--out`.
     path : str or Path
         A name that ends in ".html" is a file, which is replaced; any other name is a folder, which keeps files of others.
     title : str, optional
@@ -145,6 +147,11 @@ def plans_page(plans: Sequence[Plan], naming: Naming) -> Result:
     return plan_result(with_chart_data(with_strategies(collect_plans(plans, words))))
 
 
+def trade_page(trade: Tradeoff, naming: Naming) -> Result:
+    """The result of a trade-off between a guarantee and the mean."""
+    return trade_result(trade, naming.words(f"The price of certainty: {trade.objective.label}", trade.mdp))
+
+
 def estimate_page(
     estimate: Estimate,
     naming: Naming,
@@ -202,6 +209,7 @@ def strategies_page(table: Strategies, naming: Naming) -> Result:
 
 PAGES: Mapping[type, Callable[..., Result]] = {
     Plan: plan_page,
+    Tradeoff: trade_page,
     list: plans_page,
     tuple: plans_page,
     Estimate: estimate_page,
@@ -221,5 +229,5 @@ def _entry(thing: Any) -> Callable[..., Result]:
     for each in type(thing).__mro__:
         if each in PAGES:
             return PAGES[each]
-    kinds = "a Plan, a list of plans, Strategies, an Estimate, a Record, an Experiment, a Study or a result folder"
+    kinds = "a Plan, a list of plans, Strategies, a Tradeoff, an Estimate, a Record, an Experiment, a Study or a result folder"
     raise bad_type("thing", thing, f"be {kinds}", type(thing).__name__)

@@ -22,7 +22,9 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies
 from bqrl.planners.strategies import strategies as strategies
+from bqrl.planners.stress import Stress
 from bqrl.planners.target import GuaranteeCurve
+from bqrl.planners.tradeoff import Tradeoff
 from bqrl.policies.levels import QuantileLevelPolicy
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
@@ -32,11 +34,11 @@ from bqrl.policies.target import TargetPolicy
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, curves_chart
 from bqrl.results.estimates import estimate_view
-from bqrl.results.plan_charts import curve_chart, law_chart, plan_charts, policy_chart
+from bqrl.results.plan_charts import curve_chart, law_chart, plan_charts, policy_chart, trade_chart
 from bqrl.results.plans import curve_value, level_facts
 from bqrl.results.result import ResultTable
 from bqrl.results.strategies import strategies_chart, strategy_table
-from bqrl.results.words import Words, display_table, order_of, sentence
+from bqrl.results.words import Words, display_table, held_sentence, order_of, sentence
 from bqrl.results.words import remark as remark
 from bqrl.results.words import remarks as remarks
 from bqrl.study.scores import Contender, Experiment, spread_indices
@@ -103,6 +105,16 @@ def experiment_view(
         note=f"{charts.thinning_note(experiment.episodes, points)} {bracket}".strip(),
         colours=colours or charts.learner_colours(experiment.learners),
     )
+
+
+def stress_view(held: Stress) -> Any:
+    """Chart of what a policy and the risk-neutral one guarantee if the model is off."""
+    curves = [Curve("policy", 100.0 * held.off, held.value), Curve("risk-neutral", 100.0 * held.off, held.risk_neutral)]
+    words, points = Words.of(held), held.off.size < 20
+    drawn = charts.lines(
+        curves, "probability off by up to (%)", words.axis(held.objective.label), points=points, dashed=True
+    )
+    return drawn.chart("What still holds if the model is off", "", finding=held_sentence(held, words))
 
 
 def mdp_view(mdp: MDP) -> Any:
@@ -209,6 +221,8 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
         {"level": tau, Words.of(curve.mdp).titled(curve_value(curve)): curve(tau)} for tau in LEVELS
     ]),
     Strategies: (strategies_chart, _strategy_rows),
+    Tradeoff: (lambda trade: trade_chart(trade, Words.of(trade.mdp)), lambda trade: trade.rows()),
+    Stress: (stress_view, lambda held: held.rows()),
     Record: (record_view, _record_facts),
     Experiment: (experiment_view, _experiment_rows),
     Estimate: (estimate_view, lambda estimate: {

@@ -26,6 +26,7 @@ from bqrl.logs.estimate import BY_STAGE, POOLED
 from bqrl.planners import facts
 from bqrl.planners.objectives import read_objective
 from bqrl.planners.plan import GAP_TOL, Plan, equal_values, fragility
+from bqrl.planners.stress import Stress
 from bqrl.policies.tables import COLUMNS
 from bqrl.results.result import ResultTable
 from bqrl.study.scores import PROVEN, Experiment
@@ -196,7 +197,8 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
     if value == -math.inf:
         promise, verb = f"no {words.total} is guaranteed in {words.share(tau)}", "promise"
     draw = "with one random draw at the start, " if level.get("policy") == "mixture" else ""
-    parts = [f"{WHERE[attitude]}{draw}{promise}"]
+    where = f"if probabilities are off by up to {percent(level['off'])}, " if level.get("off") else WHERE[attitude]
+    parts = [f"{where}{draw}{promise}"]
     if attitude == "robust":
         parts.append(f"in the model as given the plan gives {'' if level['law_exact'] else 'at least '}{nominal}")
     elif upper is not None and attitude == "optimistic":
@@ -253,6 +255,18 @@ def _short_percent(share: float) -> str:
     """A share as a percentage with two digits, or with as many as it takes not to round it to 100 %."""
     rounded = float(f"{share:.2g}") if share < 0.99 else float(f"{share:.4g}")
     return percent(rounded if rounded < 1.0 else share)
+
+
+def held_sentence(held: Stress, words: Words = PLAIN) -> str:
+    """What a policy still guarantees if the model is off, in one sentence; "" if nothing is off."""
+    moved = [(off, value) for off, value in zip(held.off.tolist(), held.value.tolist(), strict=True) if off > 0.0]
+    if not moved:
+        return ""
+    amounts = [words.amount(format_number(value, direction=-1)) for _, value in moved]
+    parts = [f"by {percent(off)}: {amount}" for (off, _), amount in zip(moved, amounts, strict=True)]
+    said = f"if probabilities are off by up to {'; '.join(parts)[3:]}"
+    last = held.overtaken
+    return sentence(said if last is None else f"{said}; from {percent(last)} on no more than the risk-neutral policy")
 
 
 def order_of(experiment: Experiment, measure: str | None = None, words: Words = PLAIN) -> str:
@@ -376,7 +390,13 @@ def _(fact: facts.BestMean, words: Words = PLAIN) -> str:
     mean, best = (words.amount(format_number(x, direction=-1)) for x in (fact.mean, fact.best))
     gap = words.amount(format_number(fact.gap, 3, 1))
     below = f"at most {gap} below the best mean" if fact.gap > 0.0 else "the best"
-    return f"mean {mean}, {below} among policies with this guarantee; the best mean of all policies is {best}"
+    kept = f" that keep {percent(fact.margin)} of the largest margin" if fact.margin else ""
+    safest = words.amount(format_number(fact.safest, direction=-1))
+    whole = f"; with the whole margin the mean is {safest}" if fact.margin else ""
+    said = (
+        f"mean {mean}, {below} among policies with this guarantee{kept}{whole}; the best mean of all policies is {best}"
+    )
+    return f"{said}; randomized=True comes closer by one random draw between two policies" if fact.mixture else said
 
 
 @remark.register

@@ -1,0 +1,90 @@
+"""Plans in files: the policy, the objective, the law and the numbers, as plain arrays and one JSON text.
+
+A loaded plan has no problem (`plan.mdp` is None) and no details such as the guarantee curve; `plan.outlook(mdp, ...)` and
+`bqrl.stress(mdp, plan)` take the problem as an argument.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.laws.law import Law
+from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile
+from bqrl.mdp.arrays import damage_error, floats_of, require
+from bqrl.planners import facts
+from bqrl.planners.chance import Chance
+from bqrl.planners.entropic import Entropic
+from bqrl.planners.mean_cvar import MeanCVaR
+from bqrl.planners.plan import Plan
+from bqrl.policies.files import policy_from_arrays
+
+MARKER, VERSION = "bqrl_plan", 1
+OBJECTIVES: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Quantile, Buffered, Mean, Chance, Entropic, MeanCVaR)
+}
+NUMBERS = ("value", "upper", "nominal", "mean_upper", "certain", "exact", "attitude", "planner", "seconds", "units")
+
+
+def plan_arrays(plan: Plan) -> dict[str, Any]:
+    """Return a plan as arrays; an error for an objective that is a function."""
+    kind = type(plan.objective).__name__
+    if kind not in OBJECTIVES:
+        raise ArgumentError(
+            f"files store plans for {', '.join(OBJECTIVES)}, got {kind}; save plan.policy", name="thing"
+        )
+    said = {name: getattr(plan, name) for name in NUMBERS}
+    said |= {"objective": [kind, asdict(plan.objective)], "notes": [[type(x).__name__, asdict(x)] for x in plan.notes]}  # type: ignore[call-overload]
+    laws = {"law": plan.law, "law_upper": plan.law_upper}
+    arrays: dict[str, Any] = {MARKER: np.array(VERSION), "facts": np.array(json.dumps(said, default=str))}
+    for name, law in laws.items():
+        if law is not None:
+            arrays |= {f"{name}_values": law.values, f"{name}_probabilities": law.probabilities}
+            arrays |= {} if law.bound is None else {f"{name}_bound": np.array(json.dumps(law.bound._asdict()))}
+    return arrays | {f"policy_{key}": part for key, part in plan.policy.file_arrays().items()}
+
+
+def plan_from_arrays(arrays: dict[str, Any]) -> Plan:
+    """Return the plan that saved arrays describe; raise FileFormatError if they describe none."""
+    version = str(arrays[MARKER])
+    if version != str(VERSION):
+        raise FileFormatError(f"expected a plan of version {VERSION}, got {version[:40]}", column=MARKER)
+    try:
+        said = json.loads(str(arrays["facts"]))
+        kind, given = said.pop("objective")
+        require(kind in OBJECTIVES, "facts", f"name one of {', '.join(OBJECTIVES)}", kind)
+        objective: Objective = OBJECTIVES[kind](**given)
+        notes = tuple(_fact(name, parts) for name, parts in said.pop("notes"))
+        require(set(said) == set(NUMBERS), "facts", "hold the numbers of a plan", sorted(said))
+        policy = policy_from_arrays(
+            {key.removeprefix("policy_"): x for key, x in arrays.items() if key[:7] == "policy_"}
+        )
+        upper = _law(arrays, "law_upper") if "law_upper_values" in arrays else None
+        return Plan(objective=objective, policy=policy, law=_law(arrays, "law"), law_upper=upper, notes=notes, **said)
+    except FileFormatError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as fault:
+        raise damage_error("a plan", fault) from None
+
+
+def _law(arrays: dict[str, Any], name: str) -> Law:
+    """Return a stored law."""
+    values, masses = (floats_of(arrays, f"{name}_{part}", (None,)) for part in ("values", "probabilities"))
+    bound = json.loads(str(arrays[f"{name}_bound"])) if f"{name}_bound" in arrays else None
+    return Law.from_dict({"values": values, "probabilities": masses} | ({} if bound is None else {"bound": bound}))
+
+
+def _fact(name: str, parts: dict[str, Any]) -> facts.Fact:
+    """Return a stored note: lists are tuples again, and fractions are read from their text."""
+    kind = getattr(facts, name)
+    require(isinstance(kind, type) and issubclass(kind, facts.Fact), "facts", "list notes of a plan", name)
+    types = {part.name: str(part.type) for part in fields(kind)}
+    read = {"Fraction": Fraction}
+    found = {key: read[types[key]](x) if types[key] in read else x for key, x in parts.items()}
+    made: facts.Fact = kind(**{key: tuple(x) if isinstance(x, list) else x for key, x in found.items()})
+    return made

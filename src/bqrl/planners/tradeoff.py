@@ -1,0 +1,343 @@
+"""The price of certainty: the best mean for every guarantee, with a proven upper bound.
+
+For a level tau and a guarantee x, by Lagrangian duality over the constraint P(G < x) < tau,
+
+    best mean  <=  min over m >= 0 of { max over policies of (E[G] - m P(G < x)) + m tau }.
+
+The inner maximum is one sweep with terminal cost m 1{n > 0} and weight 1 on the mean, for every x at once: column x of the
+root gives the value, the mean and hence the shortfall of its policy. A few dozen multipliers therefore give the whole curve,
+for every level. Only these root values are kept; a policy is recomputed when it is requested. The next multiplier is the
+secant of the guarantee at which the bound can still fall most.
+
+For CVaR in place of the quantile, the sweeps maximise (1 - w) E[G] + w CVaR for weights w (see mean_cvar.py), and the bound
+for a CVaR of at least c is min over w of (V(w) - w c) / (1 - w).
+
+Without an exact grid, policies come from returns rounded down, which proves their guarantees, and bounds from returns rounded
+up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bqrl.checks import bad_value, number, whole
+from bqrl.display import Charted, format_number
+from bqrl.errors import ArgumentError
+from bqrl.laws.law import reaches, size_of
+from bqrl.laws.objectives import Buffered, Objective, Quantile, check_objective
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.find_grid import cut_to_possible, rounded_grid
+from bqrl.mdp.grid import Grid
+from bqrl.mdp.model import MDP, check_mdp
+from bqrl.planners.evaluate import law_bracket
+from bqrl.planners.expected import best_mean
+from bqrl.planners.mean_cvar import MeanCVaR, plan_mean_cvar
+from bqrl.planners.plan import Plan, freeze
+from bqrl.planners.sweep import rounding_error, sweep
+from bqrl.planners.target import MAX_BYTES, best_column, check_memory, exact_grid
+from bqrl.policies.protocol import Policy
+
+SWEEPS = 30
+TRADE_POINTS = 5000  # of a rounded grid
+TINY_WEIGHT = 1e-6  # of CVaR beside the mean: among the policies with the best mean, one with a large CVaR
+SETTLED = 1e-9  # bounds within this share of the size of the returns are final; multipliers this close are equal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Roots:
+    """The root values of sweeps with several multipliers: for every target of a grid, what its policy gives.
+
+    `above` holds the targets and values of the sweeps on returns rounded up; without rounding they are those of the grid.
+    """
+
+    mdp: MDP
+    grid: Grid
+    targets: FloatArray  # (X,)
+    multipliers: FloatArray  # (K,) increasing, from 0 (the risk-neutral policy) to inf (the smallest shortfall)
+    shortfall: FloatArray  # (K, X) P(G < x) of the policy of each target, or slightly more
+    mean: FloatArray  # (K, X) its mean
+    above: FloatArray  # (Y,) targets of the bounds
+    value: FloatArray  # (K, Y) the largest E[G] - m P(G < y); inf for the multiplier inf
+
+    def with_multiplier(self, multiplier: float, high: Grid | None) -> Roots:
+        """Add the sweep of one more multiplier."""
+        done = sweep(self.mdp, self.grid, np.array([0.0, multiplier]), weight=1.0)
+        n = self.targets.size
+        assert done.mean is not None
+        mean, value = done.mean[:n], -done.root[:n]
+        error = 2.0 * rounding_error(self.mdp) * (size_of(self.targets) / multiplier + 1.0)  # of a difference of means
+        short = np.clip((mean - value) / multiplier + error, 0.0, 1.0)
+        if high is not None:
+            value = -sweep(self.mdp, high, np.array([0.0, multiplier]), weight=1.0, policy=False).root[
+                : self.above.size
+            ]
+        at = int(np.searchsorted(self.multipliers, multiplier))
+        return replace(
+            self, multipliers=np.insert(self.multipliers, at, multiplier), shortfall=np.insert(self.shortfall, at, short, 0),
+            mean=np.insert(self.mean, at, mean, 0), value=np.insert(self.value, at, value, 0),
+        )  # fmt: skip
+
+    def upper(self, tau: float) -> FloatArray:
+        """Return the bound on the mean for every target: it never rises with the target."""
+        finite = np.isfinite(self.multipliers)
+        bound = (self.value[finite] + (tau * self.multipliers[finite])[:, None]).min(axis=0)
+        bound = np.minimum.accumulate(bound)
+        if self.above is self.targets:
+            return bound
+        return bound[np.maximum(np.searchsorted(self.above, self.targets, side="right") - 1, 0)]
+
+    def best(self, tau: float) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return for every target the multiplier and the target of the best policy found, and its mean; -inf if none.
+
+        A policy that reaches a higher target reaches this one, too.
+        """
+        mean = np.where(reaches(self.shortfall, tau), self.mean, -np.inf)
+        k, columns = mean.argmax(axis=0), np.arange(self.targets.size)
+        own = mean[k, columns]
+        place = columns.copy()
+        for x in range(place.size - 2, -1, -1):
+            if own[place[x + 1]] > own[x]:
+                place[x] = place[x + 1]
+        return k[place], place, own[place]
+
+    def policy(self, k: int, place: int) -> Policy:
+        """Return the policy of one multiplier and target, from one more sweep."""
+        multiplier = float(self.multipliers[k])
+        if multiplier == 0.0:
+            return best_mean(self.mdp)[1]
+        finite = np.isfinite(multiplier)
+        cost = np.array([0.0, multiplier if finite else 1.0])
+        return sweep(self.mdp, self.grid, cost, weight=float(finite)).policy(float(self.targets[place]))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Tradeoff(Charted):
+    """The best mean for every guarantee; made by `tradeoff`.
+
+    `rows()` lists the guarantees from that of the risk-neutral policy to the best one. `trade.policy(guarantee=x)` is the policy
+    of a row, and `solve(mdp, tau, at_least=x)` finds the best one for exactly this guarantee.
+
+    Attributes
+    ----------
+    mdp : MDP
+        The problem.
+    objective : Objective
+        What is guaranteed: a quantile or CVaR.
+    guarantee : ndarray of shape (n,)
+        The guarantees in increasing order.
+    mean : ndarray of shape (n,)
+        The mean of the best policy found for each.
+    mean_upper : ndarray of shape (n,)
+        A proven upper bound on the mean of all policies with this guarantee.
+    shortfall : ndarray of shape (n,)
+        This policy falls short of the guarantee with at most this probability.
+    exact : bool
+        False if returns are rounded; guarantees and bounds are then proven, too, but further apart.
+    sweeps : int
+        Number of sweeps.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> trade = bqrl.tradeoff("SafeOrRisky", tau=0.1)
+    >>> [(row["guarantee"], round(row["mean"], 2)) for row in trade.rows()][-2:]
+    [(11.0, 16.28), (12.0, 16.03)]
+    """
+
+    mdp: MDP
+    objective: Quantile | Buffered
+    guarantee: FloatArray
+    mean: FloatArray
+    mean_upper: FloatArray
+    shortfall: FloatArray
+    exact: bool
+    sweeps: int
+    recompute: Callable[[int], Policy]
+    roots: Roots | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("guarantee", "mean", "mean_upper", "shortfall"):
+            object.__setattr__(self, name, freeze(getattr(self, name)))
+
+    def rows(self) -> list[dict[str, float]]:
+        """Return one row per guarantee: the best mean found, its proven bound, and the probability of falling short."""
+        columns = ("guarantee", "mean", "mean_upper", "shortfall")
+        numbers = zip(*(getattr(self, name).tolist() for name in columns), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in numbers]
+
+    def place(self, guarantee: float) -> int:
+        """Return the row of a guarantee: the first that guarantees at least as much."""
+        wanted = number(guarantee, "guarantee")
+        slack = 1e-9 * size_of(self.guarantee)
+        i = int(np.searchsorted(self.guarantee, wanted - slack))
+        if i == self.guarantee.size:
+            best = format_number(float(self.guarantee[-1]), 12, -1)
+            raise bad_value("guarantee", guarantee, f"be at most {best}, the best guarantee", f"{wanted:g}")
+        return i
+
+    def policy(self, guarantee: float) -> Policy:
+        """Return the policy of the first row that guarantees at least `guarantee`; computed when called."""
+        return self.recompute(self.place(guarantee))
+
+    def at(self, tau: float) -> Tradeoff:
+        """Return the curve at another level from the same sweeps; its bounds are proven but may be wider."""
+        if self.roots is None:
+            raise ArgumentError("another level requires the trade-off of a quantile, got CVaR", name="tau", value=tau)
+        return _curve(self.roots, Quantile(tau), self.sweeps, self.exact)
+
+    def __repr__(self) -> str:
+        ends = f"{self.guarantee[0]:.6g} to {self.guarantee[-1]:.6g}"
+        return f"Tradeoff({self.objective.label}: {self.guarantee.size} guarantees from {ends}, {self.sweeps} sweeps)"
+
+
+def tradeoff(
+    mdp: MDP | str,
+    objective: Objective | float | None = None,
+    *,
+    tau: float | None = None,
+    sweeps: int = SWEEPS,
+    points: int | None = None,
+    max_bytes: float = MAX_BYTES,
+) -> Tradeoff:
+    """Return the best mean for every guarantee at a level, with proven upper bounds: the price of certainty.
+
+    Parameters
+    ----------
+    mdp : MDP or str
+        The problem, or its name as for `solve`.
+    objective : Objective or float
+        What is guaranteed: `Quantile(tau)`, `CVaR(tau)`, or the level of a quantile, as is `tau`.
+    tau : float
+        Quantile level in (0, 1).
+    sweeps : int
+        Largest number of sweeps; fewer if the bounds do not fall any more.
+    points : int or None
+        Size of the rounded grid; if given, it is used even if an exact grid fits.
+    max_bytes : float
+        Limit on the memory of a sweep.
+
+    Returns
+    -------
+    Tradeoff
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> trade = bqrl.tradeoff(bqrl.envs.make("AssetSelling"), tau=0.1)
+    >>> round(24 * trade.guarantee[-1]), round(float(trade.mean[-1]), 3)
+    (19, 0.86)
+    """
+    problem, goal = check_mdp(mdp), check_objective(objective, tau)
+    sweeps = whole(sweeps, "sweeps", 2)
+    points = None if points is None else whole(points, "points", 2)
+    max_bytes = number(max_bytes, "max_bytes", 0.0, ends="(]")
+    if isinstance(goal, Buffered) and goal.tau == goal.beta:
+        return _cvar_tradeoff(problem, goal, sweeps, points, max_bytes)
+    if not isinstance(goal, Quantile):
+        raise bad_value("objective", goal, "be a quantile or CVaR", goal.label)
+    grid, high = exact_grid(problem, max_bytes, or_rounded=True) if points is None else None, None
+    exact = grid is not None
+    if grid is None:
+        grid, high = (rounded_grid(problem, points or TRADE_POINTS, up=up) for up in (False, True))
+        check_memory(problem, grid, max_bytes)
+    roots, done = _first_roots(problem, grid, high), 2
+    while done < sweeps and (multiplier := _next_multiplier(roots, goal.tau)) is not None:
+        roots, done = roots.with_multiplier(multiplier, high), done + 1
+    return _curve(roots, goal, done, exact)
+
+
+def _first_roots(mdp: MDP, grid: Grid, high: Grid | None) -> Roots:
+    """Return the roots of the two ends: the risk-neutral policy, and the smallest shortfall."""
+    safest, (best, neutral), targets = sweep(mdp, grid), best_mean(mdp), grid.points(0)
+    law, n = law_bracket(mdp, neutral)[0], targets.size
+    assert safest.mean is not None
+    short = np.array([law.shortfall(x) for x in targets.tolist()])
+    above = targets if high is None else high.points(0)
+    return Roots(
+        mdp=mdp, grid=grid, targets=targets, multipliers=np.array([0.0, np.inf]), above=above,
+        shortfall=np.stack([short, safest.root[:n]]), mean=np.stack([np.full(n, best), safest.mean[:n]]),
+        value=np.stack([np.full(above.size, best), np.full(above.size, np.inf)]),
+    )  # fmt: skip
+
+
+def _next_multiplier(roots: Roots, tau: float) -> float | None:
+    """Return the secant multiplier of the target whose bound can still fall most; None if no bound can.
+
+    Between a policy that reaches the target and one that does not, the bound cannot fall below the line through both.
+    """
+    n = int(best_column(roots.shortfall[-1], tau)) + 1
+    short, mean, columns = roots.shortfall[:, :n], roots.mean[:, :n], np.arange(n)
+    feasible = reaches(short, tau)
+    first = feasible.argmax(axis=0)  # multipliers increase, so shortfalls fall
+    before = np.maximum(first - 1, 0)
+    low, high = short[first, columns], short[before, columns]
+    gain, cost = mean[before, columns] - mean[first, columns], high - low
+    open_still = (first > 0) & (gain > 0.0) & (cost > 0.0)
+    slope = np.divide(gain, cost, out=np.zeros(n), where=open_still)
+    line = mean[first, columns] + slope * (tau - low)
+    left = np.where(open_still, roots.upper(tau)[:n] - line, 0.0)
+    tried = roots.multipliers[1:-1]
+    for x in np.argsort(-left, kind="stable")[: 4 * tried.size + 4].tolist():
+        if left[x] <= SETTLED * size_of(roots.targets):
+            return None
+        if np.all(np.abs(tried - slope[x]) > SETTLED * slope[x]):
+            return float(slope[x])
+    return None
+
+
+def _curve(roots: Roots, goal: Quantile, sweeps: int, exact: bool) -> Tradeoff:
+    """Return the curve at one level: of several targets with the same mean and bound only the highest."""
+    n = int(best_column(roots.shortfall[-1], goal.tau)) + 1
+    k, place, mean = roots.best(goal.tau)
+    k, place, mean = k[:n], place[:n], mean[:n]
+    upper = np.maximum(roots.upper(goal.tau)[:n], mean)
+    same = SETTLED * size_of(roots.targets)
+    kept = np.flatnonzero(np.r_[(np.abs(np.diff(mean)) > same) | (np.abs(np.diff(upper)) > same), True])
+    guarantee = roots.targets[kept] if exact else cut_to_possible(roots.mdp, roots.targets[kept])
+    return Tradeoff(
+        mdp=roots.mdp, objective=goal, guarantee=guarantee, mean=mean[kept], mean_upper=upper[kept],
+        shortfall=roots.shortfall[k[kept], place[kept]], exact=exact, sweeps=sweeps, roots=roots,
+        recompute=lambda i: roots.policy(int(k[kept[i]]), int(place[kept[i]])),
+    )  # fmt: skip
+
+
+def _cvar_tradeoff(mdp: MDP, goal: Buffered, sweeps: int, points: int | None, max_bytes: float) -> Tradeoff:
+    """Return the trade-off between the mean and CVaR: the corners of the convex hull of what policies attain.
+
+    Between two neighbouring corners lies a further one if the sweep whose weight makes both equal finds a better policy.
+    """
+    found = dict[float, Plan]()  # by weight
+
+    def plan(weight: float) -> tuple[float, float]:
+        if weight not in found:
+            found[weight] = plan_mean_cvar(mdp, MeanCVaR(goal.tau, weight), points=points, max_bytes=max_bytes)
+        return goal(found[weight].law), found[weight].mean
+
+    open_still, size = [(TINY_WEIGHT, 1.0)], size_of(np.array([*plan(1.0), *plan(TINY_WEIGHT)]))
+    while open_still and len(found) < sweeps:
+        left, right = open_still.pop(0)
+        (c, mean), (more, less) = plan(left), plan(right)
+        if more - c <= SETTLED * size or mean - less <= SETTLED * size:
+            continue
+        slope = (mean - less) / (more - c)
+        weight = slope / (1.0 + slope)
+        line = (1.0 - weight) * mean + weight * c
+        plan(weight)
+        if found[weight].value > line + SETTLED * size:
+            open_still += [(left, weight), (weight, right)]
+    order = sorted(found)
+    points_of = np.array([plan(weight) for weight in order])
+    weights, bound = np.array(order[:-1]), np.array([found[w].upper for w in order[:-1]], float)
+    upper = ((bound[:, None] - weights[:, None] * points_of[None, :, 0]) / (1.0 - weights[:, None])).min(axis=0)
+    upper = np.maximum(upper, points_of[:, 1])
+    # A corner may be found with several weights, and one with a lower CVaR and a lower mean is none.
+    first = np.r_[True, np.diff(np.maximum.accumulate(points_of[:, 0])) > SETTLED * size]
+    kept = np.flatnonzero(first)
+    return Tradeoff(
+        mdp=mdp, objective=goal, guarantee=points_of[kept, 0], mean=points_of[kept, 1], mean_upper=upper[kept],
+        shortfall=np.array([found[order[i]].law.shortfall(points_of[i, 0]) for i in kept.tolist()]),
+        exact=all(one.exact for one in found.values()), sweeps=len(found), recompute=lambda i: found[order[kept[i]]].policy,
+    )  # fmt: skip

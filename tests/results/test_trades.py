@@ -1,0 +1,25 @@
+"""The page of a trade-off: a slider along the curve, which sentences and charts follow."""
+
+import pytest
+
+import bqrl
+from bqrl.results.trades import SHOWN, trade_result
+from bqrl.results.words import Words
+
+
+@pytest.mark.parametrize("objective", [bqrl.Quantile(0.1), bqrl.CVaR(0.1)])
+def test_every_guarantee_of_the_slider_has_a_sentence_a_law_and_a_map(objective, tmp_path):
+    trade = bqrl.tradeoff("Inventory", objective)
+    result = trade_result(trade, Words(title="Shop", unit="EUR"))
+    (slider,) = result.choices
+    assert len(slider.values) <= SHOWN
+    assert slider.values[-1] == trade.guarantee[-1]
+    assert [line.when["tau"] for line in result.lines] == list(slider.values)
+    assert "the mean is" in result.lines[-1].text
+    assert "less than that of the risk-neutral policy" in result.lines[-1].text
+    assert set(result.charts) == {"tradeoff", "return_law", "policy_map"}
+    for chart in result.charts.values():
+        assert "tau" in {one["name"] for one in chart["params"]}
+    assert result.tables["tradeoff"].rows == trade.rows()
+    page = bqrl.report(trade, tmp_path / "trade.html")
+    assert "The price of certainty" in page.read_text(encoding="utf-8")
