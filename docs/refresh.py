@@ -81,7 +81,7 @@ def workplace() -> Iterator[None]:
     """A temporary folder to work in, with the data of the examples where the pages expect it."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         os.mkdir("examples")
-        for data in (ROOT / "examples").glob("*.csv"):
+        for data in [*(ROOT / "examples").glob("*.csv"), *(ROOT / "examples").glob("*.umb")]:
             shutil.copy(data, "examples")
         yield
 

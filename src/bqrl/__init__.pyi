@@ -19,6 +19,7 @@ from bqrl.learners.record import Record as Record
 from bqrl.learners.run import learn as learn
 from bqrl.logs.estimate import Estimate as Estimate
 from bqrl.logs.fit import fit as fit
+from bqrl.mdp.grid_step import GridModel as GridModel
 from bqrl.mdp.model import MDP as MDP
 from bqrl.mdp.step import from_step as from_step
 from bqrl.mdp.from_gymnasium import from_gymnasium as from_gymnasium
@@ -32,6 +33,7 @@ from bqrl.planners.confidence import (
     power_buffer as power_buffer,
 )
 from bqrl.planners.evaluate import evaluate as evaluate, simulate as simulate
+from bqrl.planners.grid_curve import GridCurve as GridCurve
 from bqrl.planners.outcomes import expected_outcomes as expected_outcomes, outcome_law as outcome_law
 from bqrl.planners.outlook import Outlook as Outlook
 from bqrl.planners.plan import Plan as Plan
@@ -43,6 +45,7 @@ from bqrl.planners.tradeoff import Tradeoff as Tradeoff, tradeoff as tradeoff
 from bqrl.policies.earned import EarnedPolicy as EarnedPolicy
 from bqrl.policies.labels import LabelPolicy as LabelPolicy
 from bqrl.policies.levels import QuantileLevelPolicy as QuantileLevelPolicy
+from bqrl.policies.on_grid import GridPolicy as GridPolicy
 from bqrl.policies.markov import MarkovPolicy as MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy as MixturePolicy
 from bqrl.policies.protocol import Policy as Policy

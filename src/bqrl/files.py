@@ -43,6 +43,7 @@ def load(
     discount: float | None = None,
     *,
     columns: Mapping[str, str] | None = None,
+    rewards: str | None = None,
     max_bytes: int | None = None,
 ) -> Any:
     """Load a model, policy, plan, record or estimate from a file.
@@ -50,14 +51,16 @@ def load(
     Parameters
     ----------
     path
-        A model in .csv, .csv.gz, .xlsx, .parquet, .npz or .json, or a policy, plan, record or
-        estimate in .npz.
+        A model in .csv, .csv.gz, .xlsx, .parquet, .npz, .json, .umb (Unified Markov Binary, written by PRISM, Storm and Modest)
+        or .drn (Storm; needs stormpy), or a policy, plan, record or estimate in .npz.
     horizon, start, discount
         Override what a model file states. A table that states nothing has horizon 100, start 0 and discount 1.
         `start` is a state (counted from 0), a name (for a .csv file the id as the file writes it: "9"), a law
         {name: probability}, or a list of probabilities.
     columns
         Headers of a table by role, e.g. {"state": "from", "next_state": "to"}; usual names are recognised.
+    rewards
+        Name of the reward structure of a .umb or .drn file, required if it has several. These files also need `horizon`.
     max_bytes
         Largest size in bytes, after unpacking. The default is the environment variable BQRL_MAX_FILE_BYTES, else 4 GiB
         for .npz, 1 GiB for tables and 256 MiB for .json.
@@ -75,8 +78,8 @@ def load(
         remedy = "pass a table to bqrl.MDP" if is_frame(path) else ""
         raise bad_type("path", path, "be a file name", type(path).__name__, remedy=remedy)
     return load_model(
-        path, max_bytes=max_bytes, kinds=KINDS, horizon=horizon, start=start, discount=discount, columns=columns
-    )
+        path, max_bytes=max_bytes, kinds=KINDS, horizon=horizon, start=start, discount=discount, columns=columns, rewards=rewards
+    )  # fmt: skip
 
 
 def save(thing: Any, path: str | Path, *, plain: bool = False) -> None:

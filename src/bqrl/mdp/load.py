@@ -8,13 +8,15 @@ from typing import Any
 
 from bqrl.checks import bad_value
 from bqrl.mdp.columns import MODEL
-from bqrl.mdp.files import checked_ending, name_errors, read_arrays
+from bqrl.mdp.files import CHECKERS, checked_ending, name_errors, read_arrays
+from bqrl.mdp.files.drn import umb_of_drn
 from bqrl.mdp.files.facts import USUAL_HORIZON, read_facts
 from bqrl.mdp.files.json import read_json
 from bqrl.mdp.files.npz import read_dense, read_stored
 from bqrl.mdp.files.regular import MAX_JSON, MAX_TEXT, check_unpacked, read_regular, size_limit
 from bqrl.mdp.files.sources import TABLES, open_source
 from bqrl.mdp.files.tables import read_table
+from bqrl.mdp.files.umb import read_umb
 from bqrl.mdp.listing import to_table
 from bqrl.mdp.model import MDP
 from bqrl.mdp.validation import check_horizon
@@ -23,7 +25,7 @@ Kinds = Mapping[str, tuple[str, Callable[[dict[str, Any]], Any]]]  # marker arra
 
 
 def load_model(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds | None = None, **options: Any) -> Any:
-    """Return the model in a file; `options` are horizon, start, discount and columns, see `bqrl.load`.
+    """Return the model in a file; `options` are horizon, start, discount, columns and rewards, see `bqrl.load`.
 
     `kinds` lists other content that an .npz file may hold, each marked by the name of an array.
     """
@@ -39,13 +41,18 @@ def load_model(path: str | Path, *, max_bytes: int | None = None, kinds: Kinds |
             return reader(content)
     if "horizon" in given:
         check_horizon(given["horizon"])
-    with name_errors(place, given):
+    checker = place.suffix.lower() in CHECKERS
+    if "rewards" in given and not checker:
+        raise bad_value("rewards", given["rewards"], "be given for .umb and .drn files only", remedy="omit it")
+    with name_errors(place, {*given, "horizon", "rewards", "start"} if checker else given):
         if isinstance(content, Path):
             return MDP.from_table(**_read_table(content, **given))
         if "columns" in given:
             raise bad_value(
                 "columns", given["columns"], "be given for .csv, .xlsx and .parquet files only", remedy="omit it"
             )
+        if checker:
+            return MDP.from_table(**read_umb(content, size_limit(max_bytes), **given))
         if not isinstance(content, dict):
             return MDP.from_table(**read_json(content, **given))
         if "transitions" in content:
@@ -69,6 +76,9 @@ def _content(place: Path, max_bytes: int | None) -> Any:
     if kind == ".npz":
         return read_arrays(place, max_bytes=max_bytes)
     with name_errors(place):
+        if kind in CHECKERS:
+            content = read_regular(place, size_limit(max_bytes))
+            return umb_of_drn(place) if kind == ".drn" else content
         if kind == ".json":
             return read_regular(place, size_limit(max_bytes, MAX_JSON))
         check_unpacked(place, size_limit(max_bytes, MAX_TEXT))

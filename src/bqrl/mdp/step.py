@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, flag, number, one_line, whole
 from bqrl.errors import ModelError, SizeError
 from bqrl.loops.tolerance import SUM_TOL
+from bqrl.mdp.grid_step import GridModel, build_grid_model
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
 from bqrl.mdp.step_arrays import (
@@ -39,13 +40,28 @@ FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # these calls of step are repeated to ch
 IMMUTABLE = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
 
+@overload
 def from_step(
+    step: Callable[..., Any], actions: Any, noise: Any, horizon: int, start: Any, *, grid: None = None, **options: Any,
+) -> MDP: ...  # fmt: skip
+@overload
+def from_step(
+    step: Callable[..., Any], actions: Any, noise: Any, horizon: int, start: Any, *, grid: Mapping[str, Any], **options: Any
+) -> GridModel: ...  # fmt: skip
+def from_step(  # type: ignore[misc]  # the overloads abbreviate the other arguments
     step: Callable[..., Any],
     actions: Any,
     noise: Any,
     horizon: int,
     start: Any,
     *,
+    grid: Mapping[str, Any] | None = None,
+    monotone: Mapping[str, int] | None = None,
+    lipschitz: tuple[Any, Any] | None = None,
+    event_lipschitz: tuple[Any, Any] | None = None,
+    reward_range: tuple[float, float] | None = None,
+    cells: int = 64,
+    invert: Callable[..., Any] | None = None,
     discount: float = 1.0,
     mass: float | None = None,
     events_observed: bool = True,
@@ -58,7 +74,7 @@ def from_step(
     terminal: Any = None,
     units: str | None = None,
     words: Mapping[str, str] | None = None,
-) -> MDP:
+) -> MDP | GridModel:
     """Return the model of a step function with random events.
 
     Parameters
@@ -78,6 +94,25 @@ def from_step(
         Number of stages.
     start : state or dict
         The first state, or {state: probability}.
+    grid : dict, optional
+        For continuous states: the grid points of every coordinate, e.g. {"wealth": np.linspace(0, 10, 101)}. States are then
+        tuples in this order, `noise` may be a continuous distribution, and the result is a `GridModel`, whose plans are proven
+        brackets. It needs `monotone` or `lipschitz`; `bqrl.mdp.grid_step` has the proofs.
+    monotone : dict, optional
+        The order: 1 if more of a coordinate never hurts, -1 if less never hurts, also for a continuous "event". Next state,
+        reward and available actions must be monotone, which sampled pairs check. A coordinate without a sign must stay on its
+        grid points.
+    lipschitz : tuple, optional
+        If there is no order: by how much the next state and the reward change at most per unit of the state (largest coordinate),
+        as numbers, or as arrays (d, d) and (d,) per coordinate. The policy then needs the events: `policy.next(..., event=)`.
+    event_lipschitz : tuple, optional
+        The same two constants per unit of a continuous event.
+    reward_range : tuple, optional
+        Bounds on every reward, in every state. Without them a run that leaves the grid misses (reaches) every target.
+    cells : int
+        Number of cells of a continuous event.
+    invert : function, optional
+        `invert(state, action, next_state)` returns the event, for environments that do not report it.
     discount : float
         Discount per stage.
     mass : float, optional
@@ -104,7 +139,7 @@ def from_step(
 
     Returns
     -------
-    MDP
+    MDP or GridModel
         The model. `mdp.state_values[s]` and `mdp.noise.actions[a]` are the objects that `step` receives (rows of an
         array as tuples); states are in increasing order if they can be sorted, else in the order in which they were found.
 
@@ -122,6 +157,21 @@ def from_step(
         if not callable(given):
             raise bad_type(name, given, "be a function that returns a name")
     vectorized, events_observed = flag(vectorized, "vectorized"), flag(events_observed, "events_observed")
+    if grid is not None:
+        for name, extra in (("terminal", terminal), ("units", units), ("words", words)):
+            if extra is not None:
+                raise bad_value(
+                    name, extra, "not be given with grid", remedy="pay terminal values as rewards of the last stage"
+                )
+        return build_grid_model(
+            from_step, step, actions, noise, horizon, start, grid=grid, monotone=monotone, lipschitz=lipschitz, cells=cells,
+            event_lipschitz=event_lipschitz, reward_range=reward_range, invert=invert, discount=discount, mass=mass,
+            vectorized=vectorized, available=available, action_name=action_name, max_states=max_states,
+            max_transitions=max_transitions,
+        )  # fmt: skip
+    for name, extra in (("monotone", monotone), ("lipschitz", lipschitz), ("reward_range", reward_range)):
+        if extra is not None:
+            raise bad_value(name, extra, "be given with grid only", remedy="omit it")
     H = check_horizon(horizon)
     laws, per_stage = event_laws(noise, H, mass)
     limit, most = whole(max_states, "max_states", 1), whole(max_transitions, "max_transitions", 1)

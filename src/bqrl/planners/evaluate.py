@@ -24,7 +24,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from bqrl.checks import flag, one_line, random_seed, whole
+from bqrl.checks import bad_type, flag, one_line, random_seed, whole
 from bqrl.errors import GridError, SizeError
 from bqrl.laws.law import Bound, Law, size_of
 from bqrl.loops.layout import Rows
@@ -40,8 +40,10 @@ from bqrl.mdp.find_grid import (
     rounded_grid,
 )
 from bqrl.mdp.grid import Grid, Rounded
+from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import check_known
+from bqrl.planners.continuous_play import play_continuous
 from bqrl.policies.convert import bind
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.forward import empty_masses, pairs_of, push_forward, push_stage, push_with_mean, sums_grid, sums_on
@@ -135,6 +137,9 @@ def evaluate(
         max_atoms=whole(max_atoms, "max_atoms"),
     )  # fmt: skip
     bracket = flag(bracket, "bracket")
+    if isinstance(mdp, GridModel):
+        remedy = "use simulate, or evaluate policy.inner in model.lower"
+        raise bad_type("mdp", mdp, "be an MDP: no law over continuous states is exact", "a GridModel", remedy=remedy)
     problem, played = bind(mdp, policy, labels=labels)
     check_rewards(played, problem, rewards)
     lower, upper = law_bracket(problem, played, limits)
@@ -229,7 +234,7 @@ def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
 
 
 def simulate(
-    mdp: MDP | str,
+    mdp: MDP | GridModel | str,
     policy: Any,
     episodes: int = 10_000,
     seed: int | np.random.Generator | None = None,
@@ -242,8 +247,9 @@ def simulate(
 
     Parameters
     ----------
-    mdp : MDP or str
-        The problem, or its name as for `solve`.
+    mdp : MDP, GridModel or str
+        The problem, or its name as for `solve`. With continuous states (a GridModel) the policy plays in the problem itself,
+        where states, events and rewards are not rounded.
     policy : Policy, callable, object with `predict`, array_like or str
         A policy in any form that `evaluate` accepts. A function or a custom Policy is called at every step, so it may draw
         its actions at random; `seed` does not control its draws.
@@ -269,6 +275,8 @@ def simulate(
     >>> simulate(mdp, [0, 0], episodes=4, seed=1).shape
     (4,)
     """
+    if isinstance(mdp, GridModel):
+        return play_continuous(mdp, policy, episodes, seed)
     mdp, played = bind(mdp, policy, labels=labels, sampled=True)
     check_rewards(played, mdp, rewards)
     episodes = whole(episodes, "episodes", 1)

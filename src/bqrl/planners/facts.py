@@ -45,6 +45,22 @@ class RoundedLaw(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OnStateGrid(Fact):
+    """Value and upper bound are proven for continuous states; the law is that of the policy in the lower finite model."""
+
+    points: int  # of the grid of states
+    error: float  # by how much returns may differ from those of the grid; 0 if the bracket comes from an order
+    may_leave: tuple[bool, bool]  # runs that leave the grid count as a miss in the lower, as a win in the upper model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppedRefining(Fact):
+    """The grid of states was not refined further, because the next models would be too large."""
+
+    gap: float  # the width that was reached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NeutralWins(Fact):
     """On this grid no policy is proven better than the risk-neutral one."""
 

@@ -9,6 +9,7 @@ and piecewise linear in z between possible returns. A deterministic target polic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from bqrl.checks import number
@@ -63,9 +64,12 @@ def plan_mean_cvar(
     mdp: MDP, objective: MeanCVaR, *, points: Points = None, max_bytes: MaxBytes = MAX_BYTES, tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the policy with the best weighted sum of mean and CVaR."""
+    return plan_by_cost(
+        mdp, objective, partial(mean_cvar_cost, objective), points=points, max_bytes=max_bytes, tick=tick, monotone=True
+    )
+
+
+def mean_cvar_cost(objective: MeanCVaR, returns: FloatArray) -> Cost:
+    """Return what a sweep on these returns minimises."""
     w, tau = objective.weight, objective.tau
-
-    def cost(returns: FloatArray) -> Cost:
-        return Cost(needs=w / tau * (returns - returns[0]), weight=1.0 - w, gain=w * returns)
-
-    return plan_by_cost(mdp, objective, cost, points=points, max_bytes=max_bytes, tick=tick, monotone=True)
+    return Cost(needs=w / tau * (returns - returns[0]), weight=1.0 - w, gain=w * returns)

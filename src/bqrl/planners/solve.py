@@ -10,6 +10,7 @@ from typing import Any
 from bqrl.checks import flag
 from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile, check_objective
 from bqrl.mdp.find_grid import cut_to_possible
+from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.at_least import plan_at_least
 from bqrl.planners.buffered import plan_buffered
@@ -19,6 +20,7 @@ from bqrl.planners.expected import plan_expected, plan_mean
 from bqrl.planners.frontier import plan_capped, plan_frontier
 from bqrl.planners.greedy import plan_greedy
 from bqrl.planners.mean_cvar import MeanCVaR, plan_mean_cvar
+from bqrl.planners.on_grid import plan_on_grid
 from bqrl.planners.plan import Plan
 from bqrl.planners.rational import plan_rational
 from bqrl.planners.registry import Solver, find_planner, find_solver
@@ -53,7 +55,7 @@ PLANNERS = tuple(dict.fromkeys(one.planner for one in SOLVERS))
 
 
 def solve(
-    mdp: MDP | str,
+    mdp: MDP | GridModel | str,
     objective: Objective | float | None = None,
     beta: float = 0.0,
     planner: str | None = None,
@@ -73,7 +75,7 @@ def solve(
 
     Parameters
     ----------
-    mdp : MDP or str
+    mdp : MDP, GridModel or str
         The problem, or the name of one of `bqrl.envs.names()`; `bqrl.load` reads a file.
     objective : Objective or float
         `Quantile(0.1)`, `CVaR(0.1)`, `Buffered(0.1, 0.03)`, `Mean()`, `Chance(100)`, `MeanCVaR(0.1, 0.5)`, `Entropic(0.5)` or
@@ -112,7 +114,9 @@ def solve(
         policies. Options: `starts`, a list of further rules to begin with, and for thresholds `order`, the names of the states
         from low to high, or a dict with "states" and "actions".
     **options
-        Options of the planner, such as `max_bytes` and `max_nodes`, or `points` and `gap` if no exact grid of returns fits.
+        Options of the planner, such as `max_bytes` and `max_nodes`, or `points` and `gap` if no exact grid of returns fits. For
+        continuous states (a GridModel): `refine=True` halves the grid until the bracket is at most `gap` wide or the models
+        would have more than `max_transitions` outcomes.
 
     Returns
     -------
@@ -128,7 +132,12 @@ def solve(
     >>> solve("AssetSelling", tau=0.1).value == plan.value
     True
     """
-    problem, goal = check_mdp(mdp), check_objective(objective, tau, beta)
+    goal = check_objective(objective, tau, beta)
+    if isinstance(mdp, GridModel):
+        chosen = {"planner": planner, "radius": radius, "randomized": randomized, "secondary": secondary, "rule": rule}
+        chosen |= {"at_least": at_least, "margin": margin}
+        return plan_on_grid(mdp, goal, options | {name: x for name, x in chosen.items() if x is not None})
+    problem = check_mdp(mdp)
     planner = find_planner(SOLVERS, goal, planner)
     choices = {
         "radius": radius, "attitude": attitude, "rule": rule, "at_least": at_least, "margin": margin, "secondary": secondary,

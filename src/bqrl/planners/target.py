@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, returns_grid, rounded_grid
 from bqrl.mdp.grid import Grid
+from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.columns import MAX_BYTES as MAX_BYTES
 from bqrl.planners.columns import best_column as best_column
@@ -39,6 +40,7 @@ from bqrl.planners.earned import MAX_CURVE_WORK, MetPairs, met_pairs, search_tar
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.expected import best_mean, is_settled
 from bqrl.planners.facts import Bracketed, Fact, NeutralWins, Tied
+from bqrl.planners.grid_curve import GridCurve
 from bqrl.planners.plan import Plan, equal_values, freeze
 from bqrl.planners.registry import Gap, MaxBytes, Pairs, Points, Tick
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
@@ -48,6 +50,7 @@ from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 from bqrl.policies.target import TargetPolicy
 
+MAX_CELLS = 20_000_000  # states times rounded returns of a finite model of continuous states
 MAX_MOVES = 2e7  # of one stage of a plan on pairs
 QUICK_MOVES = 1e6  # the same where a bracket is the alternative: enumerating in vain costs a fraction of a second
 LARGE_WORK = 2e9  # of a sweep on an exact grid from which pairs are tried first: several seconds
@@ -225,14 +228,24 @@ def best_steps(points: FloatArray, shortfall: FloatArray) -> tuple[FloatArray, F
     return grown[last], points[last]
 
 
+@overload
 def guarantee_curve(
-    mdp: MDP | str,
+    mdp: GridModel, *, points: int | None = ..., max_bytes: float = ..., keep: bool = ...,
+    tick: Callable[[int], None] | None = ...,
+) -> GridCurve: ...  # fmt: skip
+@overload
+def guarantee_curve(
+    mdp: MDP | str, *, points: int | None = ..., max_bytes: float = ..., keep: bool = ...,
+    tick: Callable[[int], None] | None = ...,
+) -> GuaranteeCurve: ...  # fmt: skip
+def guarantee_curve(
+    mdp: MDP | GridModel | str,
     *,
     points: int | None = None,
     max_bytes: float = MAX_BYTES,
     keep: bool = False,
     tick: Callable[[int], None] | None = None,
-) -> GuaranteeCurve:
+) -> GuaranteeCurve | GridCurve:
     """Return the best achievable quantile for every tau, with policies that attain it, from one sweep.
 
     Without an exact grid of returns (a discount, rewards without a common step) the sweep runs twice, on returns rounded
@@ -240,7 +253,7 @@ def guarantee_curve(
 
     Parameters
     ----------
-    mdp : MDP or str
+    mdp : MDP, GridModel or str
         The problem, or its name as for `solve`.
     points : int or None
         Size of the rounded grid; if given, it is used even if an exact grid fits.
@@ -253,8 +266,8 @@ def guarantee_curve(
 
     Returns
     -------
-    GuaranteeCurve
-        The curve.
+    GuaranteeCurve or GridCurve
+        The curve; for continuous states a `GridCurve`, which holds proven bounds.
 
     Examples
     --------
@@ -262,13 +275,25 @@ def guarantee_curve(
     >>> guarantee_curve(mdp)(0.5)
     1.0
     """
-    mdp = check_mdp(mdp)
     max_bytes = number(max_bytes, "max_bytes", 0.0, ends="(]")
     points = None if points is None else whole(points, "points", 2)
+    if isinstance(mdp, GridModel):
+        low = _curve_within(mdp.planned, points, max_bytes)
+        high = low if mdp.upper is mdp.lower else _curve_within(mdp.upper, points, max_bytes)
+        return GridCurve(model=mdp, low=low, high=high)
+    mdp = check_mdp(mdp)
     pairs = None if keep else choose_pairs(mdp, None, points, max_bytes)
     if pairs is not None and pairs.moves * pairs.returns.size <= MAX_CURVE_WORK:
         return curve_on_pairs(pairs)
     return curve_over(mdp, points=points, max_bytes=max_bytes, keep=keep, tick=tick)
+
+
+def _curve_within(mdp: MDP, points: int | None, max_bytes: float) -> GuaranteeCurve:
+    """Return the curve on an exact grid of moderate size, else on as many rounded returns as MAX_CELLS allows."""
+    exact = exact_grid(mdp, max_bytes, or_rounded=True) if points is None else None
+    if points is None and (exact is None or mdp.S * int(exact.size[0]) > 4 * MAX_CELLS):
+        points = int(min(BRACKET_POINTS, max(200, MAX_CELLS // mdp.S)))
+    return curve_over(mdp, points=points, max_bytes=max_bytes, or_rounded=True)
 
 
 def choose_pairs(

@@ -48,7 +48,7 @@ def plan_by_cost(
         raise GridError(f"{objective.label} requires returns on a lattice, got {got}; state that it is increasing")
     columns = rounded_grid(mdp, points or BRACKET_POINTS) if exact is None else exact
     check_memory(mdp, columns, max_bytes, sweeps=2)
-    best, target, policy = _best_target(mdp, columns, cost, tick)
+    best, target, policy = best_target(mdp, columns, cost, tick)
     law, law_upper = law_bracket(mdp, policy)
     value = objective(law)
     if exact is not None:
@@ -58,7 +58,7 @@ def plan_by_cost(
             objective=objective, planner="target", policy=policy, law=law, value=value, upper=max(value, upper),
             nominal=value, certain=True, exact=True, details={"target": target},
         )  # fmt: skip
-    bound, _, _ = _best_target(mdp, rounded_grid(mdp, points or BRACKET_POINTS, up=True), cost, None)
+    bound, _, _ = best_target(mdp, rounded_grid(mdp, points or BRACKET_POINTS, up=True), cost, None)
     return Plan(
         objective=objective, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(value, bound), nominal=value, certain=True, exact=False,
@@ -66,7 +66,7 @@ def plan_by_cost(
     )  # fmt: skip
 
 
-def _best_target(
+def best_target(
     mdp: MDP, columns: Lattice, cost: Callable[[FloatArray], Cost], tick: Callable[[int], None] | None
 ) -> tuple[float, float, TargetPolicy]:
     """Return the best value that a target proves on a grid, that target, and its policy."""

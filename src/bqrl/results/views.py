@@ -19,6 +19,8 @@ from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
+from bqrl.planners.grid_curve import GridCurve
+from bqrl.planners.on_grid import Refinement
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies
 from bqrl.planners.strategies import strategies as strategies
@@ -34,7 +36,7 @@ from bqrl.policies.target import TargetPolicy
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, curves_chart
 from bqrl.results.estimates import estimate_view
-from bqrl.results.plan_charts import curve_chart, law_chart, plan_charts, policy_chart, trade_chart
+from bqrl.results.plan_charts import LEVEL_TITLE, curve_chart, law_chart, plan_charts, policy_chart, trade_chart
 from bqrl.results.plans import curve_value, level_facts
 from bqrl.results.result import ResultTable
 from bqrl.results.strategies import strategies_chart, strategy_table
@@ -115,6 +117,27 @@ def stress_view(held: Stress) -> Any:
         curves, "probability off by up to (%)", words.axis(held.objective.label), points=points, dashed=True
     )
     return drawn.chart("What still holds if the model is off", "", finding=held_sentence(held, words))
+
+
+def grid_curve_view(curve: GridCurve) -> Any:
+    """Chart of the two ends of the guarantee curve of a problem with continuous states."""
+    levels = np.linspace(0.01, 0.99, 99)
+    ends: dict[str, Callable[[float], float]] = {"proven lower end": curve, "proven upper end": curve.upper}
+    found = {label: np.array([end(float(tau)) for tau in levels]) for label, end in ends.items()}
+    curves = [Curve(label, levels[np.isfinite(y)], y[np.isfinite(y)]) for label, y in found.items()]
+    return charts.lines(curves, LEVEL_TITLE.format("runs"), "quantile of the return", step=True).chart(
+        "Best quantile at each level", ""
+    )
+
+
+def refinement_view(path: Refinement) -> Any:
+    """Chart of the bracket on ever finer grids."""
+    points = np.array([row["points"] for row in path.path], float)
+    ends = {"proven lower end": "value", "proven upper end": "upper"}
+    curves = [Curve(label, points, np.array([row[key] for row in path.path])) for label, key in ends.items()]
+    scales: dict[str, dict[str, Any]] = {"x": {"type": "log"}, "y": {"zero": False}}
+    drawn = charts.lines(curves, "grid points", path.objective, scales=scales, points=True)
+    return drawn.chart("The bracket on finer grids", "The optimum lies between the two lines.")
 
 
 def mdp_view(mdp: MDP) -> Any:
@@ -220,6 +243,8 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     GuaranteeCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), lambda curve: [
         {"level": tau, Words.of(curve.mdp).titled(curve_value(curve)): curve(tau)} for tau in LEVELS
     ]),
+    GridCurve: (grid_curve_view, lambda curve: curve.rows()),
+    Refinement: (refinement_view, lambda path: path.rows()),
     Strategies: (strategies_chart, _strategy_rows),
     Tradeoff: (lambda trade: trade_chart(trade, Words.of(trade.mdp)), lambda trade: trade.rows()),
     Stress: (stress_view, lambda held: held.rows()),

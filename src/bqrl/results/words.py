@@ -368,6 +368,26 @@ def _(fact: facts.RoundedLaw, words: Words = PLAIN) -> str:
 
 
 @remark.register
+def _(fact: facts.OnStateGrid, words: Words = PLAIN) -> str:
+    said = f"proven for continuous states on {count_of('grid point', fact.points)}; "
+    said += "law, margin and mean are those of the lower finite model"
+    if fact.error:
+        said += f", and returns differ from it by at most {words.amount(format_number(fact.error, 3, 1))}"
+    if any(fact.may_leave):
+        ways = [
+            way for way, may in zip(("a miss in the lower", "a win in the upper"), fact.may_leave, strict=True) if may
+        ]
+        said += f"; a run that leaves the grid counts as {' and as '.join(ways)} model"
+    return said
+
+
+@remark.register
+def _(fact: facts.StoppedRefining, words: Words = PLAIN) -> str:
+    width = words.amount(format_number(fact.gap, 3, 1))
+    return f"the bracket is {width} wide; the models on the next grid would be too large"
+
+
+@remark.register
 def _(fact: facts.NeutralWins, words: Words = PLAIN) -> str:
     return "on this grid no policy is proven better than the risk-neutral one"
 

@@ -3,6 +3,7 @@
 - .csv, .csv.gz: one line per transition, columns by name, other facts in `# key: value` lines
 - .npz: everything, compressed, without pickle
 - .json: everything, one transition per line, with names in place of numbers
+- .umb, .drn: read only, models of PRISM, Storm and Modest
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from bqrl.mdp.files.regular import read_regular, size_limit
 from bqrl.mdp.files.sources import TABLES
 
 WRITTEN = (".csv", ".csv.gz", ".npz", ".json")
-READ = (*TABLES, ".npz", ".json")
+CHECKERS = (".umb", ".drn")  # of model checkers
+READ = (*TABLES, ".npz", ".json", *CHECKERS)
 
 
 def ending(path: str | Path, known: Sequence[str] = READ) -> str | None:
