@@ -22,6 +22,7 @@ from bqrl.logs.fit import fit as fit
 from bqrl.mdp.grid_step import GridModel as GridModel
 from bqrl.mdp.model import MDP as MDP
 from bqrl.mdp.step import from_step as from_step
+from bqrl.mdp.unstored import StepModel as StepModel
 from bqrl.mdp.from_gymnasium import from_gymnasium as from_gymnasium
 from bqrl.planners.chance import Chance as Chance
 from bqrl.planners.entropic import Entropic as Entropic
@@ -33,6 +34,7 @@ from bqrl.planners.confidence import (
     power_buffer as power_buffer,
 )
 from bqrl.planners.evaluate import evaluate as evaluate, simulate as simulate
+from bqrl.planners.forecast import Forecast as Forecast, forecast as forecast
 from bqrl.planners.grid_curve import GridCurve as GridCurve
 from bqrl.planners.outcomes import expected_outcomes as expected_outcomes, outcome_law as outcome_law
 from bqrl.planners.outlook import Outlook as Outlook

@@ -148,7 +148,7 @@ BAD = [
     ("actions twice", lambda: model(actions=["a", "a"]), ValueError, "actions must be distinct, got ['a', 'a']"),
     ("unhashable action", lambda: model(actions=[[1]]), TypeError, "actions must be hashable, got [1]"),
     ("horizon 0", lambda: model(horizon=0), ValueError, "horizon must be "),
-    ("too many transitions", lambda: model(step=lambda s, a, e: (2 * s + e, 0.0), start=1, horizon=30, max_transitions=1000), SizeError, "the states must have at most max_transitions=1000 transitions, one per action and event, got at least 1022 by stage 9; use fewer states, actions or events, or raise max_transitions"),
+    ("too many transitions", lambda: model(step=lambda s, a, e: (2 * s + e, 0.0), start=1, horizon=30, max_transitions=1000), SizeError, "the states must have at most max_transitions=1000 transitions, one per action and event, got at least 1022 by stage 9; use fewer states, actions or events, pass stored=False, or raise max_transitions"),
     ("too many states", lambda: model(step=lambda s, a, e: (2 * s + e, 0.0), start=1, horizon=30, max_states=1000), SizeError, "step must reach at most max_states=1000 states, got more by stage 9"),
     ("available for the plain form", lambda: model(available=lambda s, a: s), ValueError, "available must be given with vectorized=True only, got vectorized=False; give actions as a function of the state instead"),
 ]  # fmt: skip

@@ -108,7 +108,7 @@ BAD = [
     ("a word as start", lambda: arrays(start="a"), TypeError, "start must be a whole number or a tuple of whole numbers if vectorized=True, got 'a'"),
     ("no action", lambda: arrays(available=lambda s, a: s > 0), ValueError, "available must leave state 0 an action, got none"),
     ("a mask of numbers", lambda: arrays(available=lambda s, a: s), ValueError, "available must return 2 booleans, got shape (2,) of int64"),
-    ("too many transitions", lambda: arrays(lambda s, a, e: (2 * s + e, a * 1.0), start=1, horizon=30, max_transitions=1000), SizeError, "the states must have at most max_transitions=1000 transitions, one per action and event, got at least 1020 by stage 8; use fewer states, actions or events, or raise max_transitions"),
+    ("too many transitions", lambda: arrays(lambda s, a, e: (2 * s + e, a * 1.0), start=1, horizon=30, max_transitions=1000), SizeError, "the states must have at most max_transitions=1000 transitions, one per action and event, got at least 1020 by stage 8; use fewer states, actions or events, pass stored=False, or raise max_transitions"),
     ("too many states", lambda: arrays(lambda s, a, e: (2 * s + e, a * 1.0), start=1, horizon=30, max_states=1000), SizeError, "step must reach at most max_states=1000 states, got 1023 by stage 9"),
 ]  # fmt: skip
 
@@ -146,3 +146,13 @@ def test_nothing_is_said_before_two_seconds_and_then_twice_per_second(monkeypatc
         for now[0] in (10.1, 11.9, 12.0, 12.1, 12.4, 12.6):
             progress.say(f"at {now[0]}")
     assert stream.getvalue() == "\r\x1b[Kcounting: at 12.0\r\x1b[Kcounting: at 12.6\r\x1b[K"
+
+
+def test_a_table_that_the_machine_cannot_hold_is_refused_before_it_is_built(monkeypatch):
+    monkeypatch.setattr("bqrl.mdp.step_arrays.machine_memory", lambda: 1e5)
+    step = lambda s, a, e: (np.minimum(s + a + e, 500), a)  # noqa: E731
+    with pytest.raises(
+        SizeError, match=r"must fit into the memory of this machine, 0.0001 GB, got .*; pass stored=False"
+    ):
+        bqrl.from_step(step, range(5), {0: 0.5, 1: 0.5}, 400, 0, vectorized=True)
+    assert bqrl.from_step(step, range(5), {0: 0.5, 1: 0.5}, 400, 0, vectorized=True, stored=False).S == 501

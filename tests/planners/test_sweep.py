@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import achievable_laws, small_mdps
 
 from bqrl.mdp.find_grid import lattice
-from bqrl.planners.sweep import Layout, sweep
+from bqrl.planners.sweep import Layout, best_column, sweep
 
 
 @given(small_mdps(), st.integers(1, 3), st.integers(0, 2))
@@ -44,3 +44,10 @@ def test_states_that_cannot_be_met_may_be_left_out(mdp, half):
         reached = mdp.reachable[h]
         assert np.array_equal(every.actions[h][reached], met.actions[h][reached])
         assert not met.actions[h][~reached].any()
+
+
+def test_the_best_column_is_the_highest_target_that_is_missed_with_less_than_the_level():
+    shortfall = np.array([0.0, 0.05, 0.1, 0.3])
+    assert best_column(shortfall, np.array([0.01, 0.1, 0.11, 1.0])).tolist() == [0, 1, 2, 3]
+    assert best_column(np.array([0.2, 0.4]), 0.1) == -1
+    assert best_column(np.array([0.0, 0.2, 0.1]), 0.15) == 0  # decreases are rounding errors

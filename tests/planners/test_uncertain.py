@@ -118,7 +118,7 @@ def test_dense_and_sparse_balls_agree():
     listed = MDP(
         [(s, a, t, P[s, a, t], float(R[s, a])) for s in range(30) for a in range(2) for t in range(30)], horizon=4
     )
-    object.__setattr__(listed, "row_reward", None)  # walk the outcomes instead of multiplying matrices
+    object.__setattr__(listed, "_row_reward", None)  # walk the outcomes instead of multiplying matrices
     object.__setattr__(listed, "_reward", by_outcome.reward)
     for attitude in ("optimistic", "robust"):
         a, b = (solve(mdp, 0.3, radius=0.2, attitude=attitude) for mdp in (dense, listed))

@@ -38,17 +38,21 @@ from bqrl.results.strategies import strategy_table
 from bqrl.results.words import sentence
 
 CHOICES = (
-    "radius", "attitude", "randomized", "at_least", "margin", "secondary", "arithmetic", "points", "gap", "max_nodes",
+    "radius", "attitude", "randomized", "at_least", "margin", "secondary", "arithmetic", "points", "gap", "max_nodes", "folder",
+    "precision",
 )  # fmt: skip
 LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
 COMPARE = "Show the plan beside the risk-neutral and the three best constant policies."
 MAX_MEMORY = 1e9  # GiB
+WORTH_SAYING = 2.0  # seconds of a plan from which its forecast is shown
 RANDOMIZED = "With a buffer: allow one random draw at the start, or prove the best deterministic policy."
 PLANNER = f"{', '.join(PLANNERS)}; by default the first that solves the objective."
 RADIUS = "How far the probabilities of each uncertain row may be off, in l1 distance."
 AT_LEAST = "The best mean among policies that guarantee this return, or a share of the best guarantee such as 98%."
 MARGIN = "Share of the largest margin to keep, in [0, 1]: the best mean among policies that keep it."
 OFF = "Plan for probabilities that are off by up to this share, such as 5%: --radius 0.1 --attitude robust."
+FOLDER = "Folder for checkpoints of plans that do not fit into memory; nothing is left there."
+PRECISION = "float32 stores probabilities in half the memory, with a stated error."
 GAP = "Refine that grid until the gap is this small; with --no-randomized: the gap to prove."
 
 
@@ -76,6 +80,8 @@ class Solve(ProblemOptions):
     below: Annotated[float | None, Option(help=BELOW)] = None
     compare: Annotated[bool, Option("--compare/--no-compare", help=COMPARE)] = True
     max_memory: Annotated[float | None, Option(help="Limit on the memory of a sweep, in GiB.")] = None
+    folder: Annotated[str | None, Option(metavar="DIR", help=FOLDER)] = None
+    precision: Annotated[str | None, Option(help=PRECISION)] = None
 
     def run(self) -> None:
         """Plan every level, and compare with the risk-neutral policy."""
@@ -150,8 +156,11 @@ def plan_goals(
     curve_alone = options.keys() <= {*LIMITS, "randomized", "arithmetic"} and options["arithmetic"] == "float"
     if len(levels) == len(planners) and curve_alone:
         begun = time.perf_counter()
-        watch.phase("planning", mdp.H)
-        curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **_drop_unset(settings, *LIMITS))
+        limits = _drop_unset(settings, *LIMITS)
+        watch.phase("forecasting time and memory")
+        expected = bqrl.forecast(mdp, **limits)
+        watch.phase(f"planning, {expected.short}" if expected.seconds > WORTH_SAYING else "planning", mdp.H)
+        curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **limits)
         tracked = watch.track(levels, "evaluating the policies")
         return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in tracked]
     return [

@@ -20,8 +20,7 @@ from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.planners.follow import Follower
-from bqrl.planners.sweep import Layout, rounding_error, sweep
-from bqrl.planners.target import best_column
+from bqrl.planners.sweep import Layout, best_column, rounding_error, sweep
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic
 from bqrl.policies.target import TargetPolicy
 

@@ -29,8 +29,7 @@ from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower
 from bqrl.planners.plan import equal_values
 from bqrl.planners.solve import solve
-from bqrl.planners.sweep import Layout, sweep
-from bqrl.planners.target import best_column
+from bqrl.planners.sweep import Layout, best_column, sweep
 from bqrl.policies.convert import average_actions
 from bqrl.policies.forward import sums_grid
 from bqrl.policies.markov import MarkovPolicy

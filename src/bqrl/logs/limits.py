@@ -18,8 +18,8 @@ from bqrl.mdp.find_grid import rounded_grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import BRACKET_POINTS
-from bqrl.planners.sweep import ROBUST, sweep
-from bqrl.planners.target import best_column, exact_grid
+from bqrl.planners.room import exact_grid
+from bqrl.planners.sweep import ROBUST, best_column, sweep
 from bqrl.planners.uncertain import half_radius
 
 

@@ -152,9 +152,15 @@ def fill_unreached(s, now, action):
 
 
 @inner
-def scratch_for(after, now):
-    """Return the work arrays of `sweep_state`: value and mean of a row, and a row of the next stage followed by S entries."""
-    return np.empty((3, max(after.shape[1] + after.shape[0], now.shape[1])))
+def scratch_for(after, now, ball):
+    """Return the work arrays of `sweep_state`: value and mean of a row, and a row of the next stage.
+
+    Over a ball, S entries follow. Otherwise the arrays stay small, because the loop over threads makes them for every state.
+    """
+    width = after.shape[1]
+    if ball is not None:
+        width += after.shape[0]
+    return np.empty((3, max(width, now.shape[1])))
 
 
 @inlined
@@ -224,7 +230,7 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
 @njit(cache=True)
 def sweep_rows(rows, moves, ball, goal, after, now, action):
     """Call `sweep_state` for every state."""
-    pages, scratch = Pages(after, now, action), scratch_for(after, now)
+    pages, scratch = Pages(after, now, action), scratch_for(after, now, ball)
     for s in range(now.shape[0]):
         sweep_state(s, rows, moves, ball, goal, pages, scratch)
 
@@ -239,7 +245,7 @@ def call_sweep_state(s, rows, moves, ball, goal, pages, scratch):
 def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
     """Call `sweep_state` for every state, over threads."""
     for s in prange(now.shape[0]):
-        call_sweep_state(s, rows, moves, ball, goal, Pages(after, now, action), scratch_for(after, now))
+        call_sweep_state(s, rows, moves, ball, goal, Pages(after, now, action), scratch_for(after, now, ball))
 
 
 @njit(cache=True)
@@ -280,7 +286,7 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables, stored):
                 order, values = np.empty((n_next, states.size), np.int64), np.empty((n_next, S))
                 sort_columns(after, states, order, values)
             stage_ball = Ball(half, ball.sense, order, values, ball.missing[here_q])
-        pages, scratch = Pages(after, here, action), scratch_for(after, here)
+        pages, scratch = Pages(after, here, action), scratch_for(after, here, ball)
         for s in range(S):
             if stages.met[h, s]:
                 sweep_state(s, rows, moves, stage_ball, rule, pages, scratch)

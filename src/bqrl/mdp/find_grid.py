@@ -27,7 +27,7 @@ from bqrl.mdp.grid import (
     whole_steps,
 )
 from bqrl.mdp.model import MDP
-from bqrl.mdp.paid import paid
+from bqrl.mdp.paid import Paid, paid
 
 MAX_POINTS = 2_000_000
 MAX_SET = 50_000
@@ -54,36 +54,44 @@ def returns_grid(mdp: MDP, max_points: int = MAX_POINTS, max_set: int = MAX_SET)
 def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
     """Return the uniform grid on the step of the rewards, or None if they have none or it exceeds `max_points`."""
     rewards = distinct_rewards(mdp)
-    noise = _noise(rewards)
+    noise = noise_of(rewards)
     found = reward_step(rewards) if mdp.discount == 1.0 else None
     if found is None:
         return None
     base, step = found
-    if mdp.H * noise > 0.01 * float(step) or not _sums_fit(mdp, rewards, float(base), float(step)):
+    if mdp.H * noise > 0.01 * float(step) or not sums_fit(mdp.H, rewards, float(base), float(step)):
         return None
     reward = np.clip(mdp.reward, rewards[0], rewards[-1])  # rewards of unreachable states may be huge
     units = np.rint((reward - float(base)) / float(step)).astype(np.int64)
     lowest, size = _extent(mdp, units)
     if size[0] > max_points:
         return None
-    left = np.arange(mdp.H, -1, -1)
+    return lattice_of(mdp.H, base, step, noise, lowest, size, units, paid(mdp))
+
+
+def lattice_of(
+    H: int, base: Fraction | float, step: Fraction, noise: float, lowest: IntArray, size: IntArray, units: IntArray,
+    rewards: Paid | None,
+) -> Lattice:  # fmt: skip
+    """Return the uniform grid of rewards that are whole steps above `base`."""
+    left = np.arange(H, -1, -1)
     fraction = exact_offset = None
     if isinstance(base, Fraction):
         common = math.lcm(base.denominator, step.denominator)
         per_stage = int(base * common)
-        if mdp.H * max(abs(per_stage), int(step * common) * int(units.max())) < MAX_STEPS:
+        if H * max(abs(per_stage), int(step * common) * int(units.max())) < MAX_STEPS:
             fraction = (int(step * common), common)
             exact_offset = tuple(int(n) * per_stage for n in left)
     return Lattice(
-        H=mdp.H, paid=paid(mdp), size=size, units=read_only(units), discount=1.0, width=float(step), lowest=lowest, noise=noise,
+        H=H, paid=rewards, size=size, units=read_only(units), discount=1.0, width=float(step), lowest=lowest, noise=noise,
         offset=read_only(np.asarray(float(base) * left, dtype=np.float64)), fraction=fraction, exact_offset=exact_offset,
     )  # fmt: skip
 
 
-def _sums_fit(mdp: MDP, rewards: FloatArray, base: float, step: float) -> bool:
+def sums_fit(H: int, rewards: FloatArray, base: float, step: float) -> bool:
     """Return whether every sum of H rewards is a whole number of steps that floats and integers hold exactly."""
     most = max(float(rewards[-1]) - base, abs(base), abs(float(rewards[0]))) / step
-    return mdp.H * most < MAX_STEPS
+    return H * most < MAX_STEPS
 
 
 def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None = None) -> ReturnSet | None:
@@ -97,7 +105,7 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
     rewards = distinct_rewards(mdp)
     if rewards.size > max_points or max_points < 1 or mdp.successor.size * mdp.H > MAX_SET_WORK:
         return None
-    noise = _noise(rewards)
+    noise = noise_of(rewards)
     distinct = drop_close(rewards, noise)
     units = np.searchsorted(distinct, np.clip(mdp.reward, rewards[0], rewards[-1]) + noise, side="right") - 1
     rounding = sum_error(mdp.H) * max(noise / NOISE, float(np.abs(rewards).max()))
@@ -204,7 +212,7 @@ def reward_step(rewards: FloatArray) -> tuple[Fraction | float, Fraction] | None
     The result is None if there is no such step, or if it is so small that sums in steps are not exact as floats. If no step
     is found, the search is repeated in units of a power of ten, which works for very small and very large rewards.
     """
-    found = _step(rewards, _noise(rewards))
+    found = _step(rewards, noise_of(rewards))
     if found is None and (size := float(np.abs(rewards).max())) > 0.0:
         unit = Fraction(10) ** math.floor(math.log10(size))
         scaled, noise = rewards / float(unit), 10.0 * ROUNDING
@@ -242,7 +250,7 @@ def _step(rewards: FloatArray, noise: float) -> tuple[Fraction | float, Fraction
     return None
 
 
-def _noise(rewards: FloatArray) -> float:
+def noise_of(rewards: FloatArray) -> float:
     """Return the largest distance of a reward from its lattice point: 1e-9 times the largest reward, at most 1e-9."""
     return NOISE * min(1.0, float(np.abs(rewards).max()) or 1.0)
 

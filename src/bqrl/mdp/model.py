@@ -537,5 +537,7 @@ def check_mdp(given: Any, name: str = "mdp") -> MDP:
         return env.mdp
     if not isinstance(given, MDP):
         remedy = "build one with bqrl.MDP, bqrl.load, bqrl.envs.make or bqrl.from_gymnasium"
+        if type(given).__name__ == "StepModel":  # defined in unstored.py, which imports this module
+            remedy = "this function needs the transitions; build the model with stored=True"
         raise bad_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)
     return given

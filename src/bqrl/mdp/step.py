@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from bqrl.mdp.step_arrays import (
     step_error,
 )
 from bqrl.mdp.table import from_columns
+from bqrl.mdp.unstored import StepModel, check_undiscounted
 from bqrl.mdp.validation import check_horizon, distinct_names
 
 MAX_STATES = 1_000_000
@@ -42,8 +43,13 @@ IMMUTABLE = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
 @overload
 def from_step(
-    step: Callable[..., Any], actions: Any, noise: Any, horizon: int, start: Any, *, grid: None = None, **options: Any,
+    step: Callable[..., Any], actions: Any, noise: Any, horizon: int, start: Any, *, grid: None = None,
+    stored: Literal[True] = ..., **options: Any,
 ) -> MDP: ...  # fmt: skip
+@overload
+def from_step(
+    step: Callable[..., Any], actions: Any, noise: Any, horizon: int, start: Any, *, stored: Literal[False], **options: Any
+) -> StepModel: ...  # fmt: skip
 @overload
 def from_step(
     step: Callable[..., Any], actions: Any, noise: Any, horizon: int, start: Any, *, grid: Mapping[str, Any], **options: Any
@@ -74,7 +80,8 @@ def from_step(  # type: ignore[misc]  # the overloads abbreviate the other argum
     terminal: Any = None,
     units: str | None = None,
     words: Mapping[str, str] | None = None,
-) -> MDP | GridModel:
+    stored: bool = True,
+) -> MDP | GridModel | StepModel:
     """Return the model of a step function with random events.
 
     Parameters
@@ -136,10 +143,14 @@ def from_step(  # type: ignore[misc]  # the overloads abbreviate the other argum
         Unit of the rewards, for display.
     words : dict, optional
         What users call things, e.g. {"run": "season", "stage": "week"}; see `MDP`.
+    stored : bool
+        With `vectorized=True` and one law of events: False keeps no table of transitions and calls `step` again whenever they
+        are needed, for models of up to about 10**7 states; `max_states` is the only limit then. Requires rewards on a lattice
+        and no discount.
 
     Returns
     -------
-    MDP or GridModel
+    MDP, GridModel with `grid`, or StepModel with stored=False
         The model. `mdp.state_values[s]` and `mdp.noise.actions[a]` are the objects that `step` receives (rows of an
         array as tuples); states are in increasing order if they can be sorted, else in the order in which they were found.
 
@@ -180,6 +191,16 @@ def from_step(  # type: ignore[misc]  # the overloads abbreviate the other argum
             laws=laws, per_stage=per_stage, H=H, first=_first_states(start), limit=limit, max_transitions=most,
             progress=progress,
         )  # fmt: skip
+        if not flag(stored, "stored"):
+            if not vectorized:
+                raise bad_value(
+                    "stored", stored, "be True without vectorized=True", remedy="vectorise the step function"
+                )
+            check_undiscounted(discount)
+            for name, value in (("terminal", terminal), ("words", words)):
+                if value is not None:
+                    raise bad_value(name, value, "be omitted if stored=False")
+            return StepModel(step, actions, available, search, units)
         if vectorized:
             found = follow_arrays(step, actions, available, search)
         else:

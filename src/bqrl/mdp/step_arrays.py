@@ -7,6 +7,7 @@ mixed radix over the range of each coordinate, so that new states are found by s
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from bqrl.mdp.noise import EventLaw
 from bqrl.mdp.outcomes import check_outcomes
 
 CHUNK = 1_000_000  # triples (state, action, event) per call of step
+TABLE_BYTES = 160  # per transition, while a table is built
 PATIENCE, EVERY = 2.0, 0.5  # seconds before the first line, and between lines
 
 
@@ -49,6 +51,24 @@ class Progress:
             sys.stderr.flush()
 
 
+def machine_memory() -> float | None:
+    """Return the bytes of memory of the machine, or None if the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that a person would use."""
+    if seconds < 1.0:
+        return "a second"
+    for limit, size, unit in ((100.0, 1.0, "s"), (6000.0, 60.0, "min")):
+        if seconds < limit:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds / 3600:.2g} h"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateSearch:
     """The input of a search: the laws of the events, the stages, the first states and the limits."""
@@ -63,10 +83,18 @@ class StateSearch:
 
     def check_transitions(self, needed: int, h: int) -> None:
         """Raise SizeError if the states found by stage `h` have more transitions than allowed, before they are followed."""
+        memory, room = TABLE_BYTES * needed, machine_memory()
+        if room is not None and memory > room:
+            raise SizeError(
+                f"a table of at least {needed} transitions must fit into the memory of this machine, {room / 1e9:.3g} GB, got "
+                f"{memory / 1e9:.3g} GB by stage {h + 1}; pass stored=False with a vectorized step function, or use fewer states",
+                needed=memory, limit=room, name="stored",
+            )  # fmt: skip
         if needed > self.max_transitions:
             raise SizeError(
                 f"the states must have at most max_transitions={self.max_transitions} transitions, one per action and event, "
-                f"got at least {needed} by stage {h + 1}; use fewer states, actions or events, or raise max_transitions",
+                f"got at least {needed} by stage {h + 1}; use fewer states, actions or events, "
+                "pass stored=False, or raise max_transitions",
                 needed=needed, limit=self.max_transitions, name="max_transitions",
             )  # fmt: skip
 
@@ -98,22 +126,23 @@ def follow_arrays(
 ) -> SearchResult:
     """Return every reachable state and every transition from it."""
     per_stage, limit = search.per_stage, search.limit
-    acts, events = _check_numbers(actions, "actions"), [_check_numbers(law.events, "events") for law in search.laws]
-    level = _first_states(search.first)
+    acts, events = check_numbers(actions, "actions"), [check_numbers(law.events, "events") for law in search.laws]
+    level = first_states(search.first)
     known, blocks = level, list[tuple[Any, ...]]()
     transitions = 0
     for h in range(search.H):
         k = h if per_stage else 0
         after, left, least = [], len(level), 1 if available is not None else acts.size  # actions of a state
         for part in np.array_split(level, max(1, math.ceil(len(level) * acts.size * events[k].size / CHUNK))):
-            s, a = _rows(part, acts, available)
+            s, a = existing_rows(part, acts, available)
             left -= len(part)
             search.check_transitions(transitions + (s.size + left * least) * events[k].size, h)
             block = _call(step, part, s, acts, a, events[k], tuple(blocks[0][-1]) if blocks else None)
             after.append(_deduplicate(block[0]))
             blocks.append((k, part, s, a, *block))
             transitions += len(block[1])
-            search.progress.say(f"{len(known):,} states, {transitions:,} transitions")
+            table = f"a table of {TABLE_BYTES * transitions / 1e9:.2g} GB so far"
+            search.progress.say(f"{len(known):,} states, {transitions:,} transitions, {table}")
         reached = _deduplicate(np.concatenate(after))
         fresh = reached[_find(known, reached) < 0]
         if len(known) + len(fresh) > limit:
@@ -136,14 +165,15 @@ def follow_arrays(
         for name, values in others.items():
             further[name][here] = values
     mu = np.zeros(len(known))
-    mu[_find(known, _first_states(search.first, in_order=True))] = list(search.first.values())
+    mu[_find(known, first_states(search.first, in_order=True))] = list(search.first.values())
     return SearchResult(
         states=known, actions=tuple(acts.tolist()), stage=stages, s=from_, a=played, s_next=to, reward=rewards, mu=mu,
         further=further,
     )  # fmt: skip
 
 
-def _check_numbers(values: Any, name: str) -> Any:
+def check_numbers(values: Any, name: str) -> Any:
+    """Return distinct numbers as an array; raise an error otherwise."""
     if callable(values):
         remedy = "say which exist with available(states, actions)"
         raise bad_type("actions", values, "be a list of numbers if vectorized=True", "a function", remedy=remedy)
@@ -158,7 +188,8 @@ def _check_numbers(values: Any, name: str) -> Any:
     return array
 
 
-def _first_states(first: dict[Any, float], *, in_order: bool = False) -> IntArray:
+def first_states(first: dict[Any, float], *, in_order: bool = False) -> IntArray:
+    """Return the first states as an array, increasing unless `in_order`."""
     states = np.array(list(first))
     if states.ndim not in (1, 2) or states.dtype.kind not in "iu":
         rule = "be a whole number or a tuple of whole numbers if vectorized=True"
@@ -166,7 +197,7 @@ def _first_states(first: dict[Any, float], *, in_order: bool = False) -> IntArra
     return states.astype(np.int64) if in_order else _deduplicate(states.astype(np.int64))
 
 
-def _rows(states: IntArray, acts: Any, available: Callable[..., Any] | None) -> tuple[IntArray, IntArray]:
+def existing_rows(states: IntArray, acts: Any, available: Callable[..., Any] | None) -> tuple[IntArray, IntArray]:
     """Return the indices of state and action of every row that exists."""
     s, a = np.repeat(np.arange(len(states)), acts.size), np.tile(np.arange(acts.size), len(states))
     if available is None:
@@ -193,6 +224,13 @@ def _call(
 ) -> tuple[IntArray, FloatArray, dict[str, FloatArray]]:  # fmt: skip
     """Return the checked next states, rewards and further outcomes of every (row, event); `names` are those of the outcomes."""
     given = np.repeat(states[s], events.size, axis=0), np.repeat(acts[a], events.size), np.tile(events, s.size)
+    return answer(step, given, names, twice=True)
+
+
+def answer(
+    step: Callable[..., Any], given: tuple[Any, Any, Any], names: tuple[str, ...] | None, *, twice: bool
+) -> tuple[IntArray, FloatArray, dict[str, FloatArray]]:
+    """Return the checked results of `step` for arrays of states, actions and events; `twice` asks again to compare."""
     for array in given:
         array.flags.writeable = False
     *result, others = _try(step, given)
@@ -214,6 +252,8 @@ def _call(
             got = f"{values.dtype} of shape {values.shape}"
             raise step_error("step", f"return {reward.size} finite numbers as outcome {name!r}", got)
         further[name] = values.astype(np.float64) + 0.0
+    if not twice:
+        return s_next.astype(np.int64, copy=False), reward, further
     *again, _ = _try(step, given)
     again = [np.asarray(part) for part in again]
     differs = np.any((again[0] != s_next).reshape(len(reward), -1), axis=1) | (again[1] != reward)

@@ -35,8 +35,9 @@ from bqrl.planners.facts import BestMean
 from bqrl.planners.greedy import MEAN_TIE
 from bqrl.planners.plan import Plan
 from bqrl.planners.registry import Gap, MaxBytes, Pairs, Points, Tick, one_of, switch
+from bqrl.planners.room import MAX_BYTES, Room
 from bqrl.planners.sweep import rounding_error, sweep
-from bqrl.planners.target import MAX_BYTES, GuaranteeCurve, curve_at, plan_from_curve
+from bqrl.planners.target import GuaranteeCurve, curve_at, plan_from_curve
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.protocol import Policy
 
@@ -80,7 +81,7 @@ def plan_at_least(
         raise ArgumentError(f"expected one of {other} and secondary='mean', got both; drop secondary", name="secondary")
     share = number(0.0 if margin is None else margin, "margin", 0.0, 1.0)
     tau, _ = check_levels(tau)
-    curve = curve_at(mdp, tau, points=points, gap=gap, pairs=pairs, max_bytes=max_bytes, tick=tick)
+    curve = curve_at(mdp, tau, points=points, gap=gap, pairs=pairs, room=Room(max_bytes=max_bytes), tick=tick)
     base = plan_from_curve(curve, tau)
     if share == 1.0 and at_least is None:  # ties in the sweep go to the larger mean
         return replace(base, mean_upper=base.mean if curve.exact else None)

@@ -39,17 +39,9 @@ from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.facts import Bracketed, BufferBelowMargin, Fact, NeutralWins, NoFinerGrid, Tied
 from bqrl.planners.plan import GAP_TOL, Plan, is_steady
 from bqrl.planners.registry import Gap, MaxBytes, Pairs, Points, Tick, count, switch
-from bqrl.planners.sweep import rounding_error
-from bqrl.planners.target import (
-    MAX_BYTES,
-    best_column,
-    check_memory,
-    choose_pairs,
-    finer_size,
-    fits,
-    guarantee_curve,
-    risk_neutral,
-)
+from bqrl.planners.room import MAX_BYTES, Room, check_memory, fits
+from bqrl.planners.sweep import best_column, rounding_error
+from bqrl.planners.target import choose_pairs, finer_size, guarantee_curve, risk_neutral
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best_mix
 from bqrl.policies.protocol import Policy
 
@@ -79,7 +71,9 @@ def plan_buffered(
     columns, or_rounded = lattice(mdp), randomized is None and (points is not None or gap is not None)
     if pairs and beta < tau:
         raise bad_value("pairs", pairs, "be omitted with a buffer below tau", remedy="only CVaR is planned on pairs")
-    met = choose_pairs(mdp, pairs, points, max_bytes, columns, sweeps=2) if beta == tau else None
+    met = (
+        choose_pairs(mdp, pairs, points, Room(max_bytes=max_bytes / 2), columns) if beta == tau else None
+    )  # two sweeps
     if met is not None:
         return _cvar_on_pairs(met, tau)
     if columns is not None and not fits(mdp, columns, max_bytes, or_rounded=or_rounded, sweeps=2):

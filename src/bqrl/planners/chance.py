@@ -15,12 +15,14 @@ from bqrl.display import format_number
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Objective, gets
 from bqrl.mdp.model import MDP
+from bqrl.mdp.unstored import StepModel
+from bqrl.planners.earned import MetPairs
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.facts import Bracketed
 from bqrl.planners.plan import Plan
-from bqrl.planners.registry import MaxBytes, Pairs, Points, Tick
-from bqrl.planners.sweep import Sweep
-from bqrl.planners.target import MAX_BYTES, choose_pairs, curve_over
+from bqrl.planners.registry import Folder, MaxBytes, Pairs, Points, Precision, Tick
+from bqrl.planners.room import MAX_BYTES, check_room
+from bqrl.planners.target import choose_pairs, curve_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,12 @@ class Chance(Objective):
 
 
 def plan_chance(
-    mdp: MDP, objective: Chance, *, points: Points = None, pairs: Pairs = None, max_bytes: MaxBytes = MAX_BYTES,
-    tick: Tick = None,
+    mdp: MDP | StepModel, objective: Chance, *, points: Points = None, pairs: Pairs = None, max_bytes: MaxBytes = MAX_BYTES,
+    folder: Folder = None, precision: Precision = "float64", tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the policy with the best probability of reaching the target; without an exact grid, a bracket."""
-    met = choose_pairs(mdp, pairs, points, max_bytes)
+    room = check_room(max_bytes, folder, precision)
+    met = None if room.single or isinstance(mdp, StepModel) else choose_pairs(mdp, pairs, points, room)
     if met is not None:
         aimed = met.policy(objective.target)
         law, _ = law_bracket(mdp, aimed)
@@ -83,7 +86,7 @@ def plan_chance(
             objective=objective, planner="target", policy=aimed, law=law, value=objective(law), upper=objective(law),
             nominal=objective(law), certain=True, exact=True, details={"pairs": met.count},
         )  # fmt: skip
-    curve = curve_over(mdp, points=points, max_bytes=max_bytes, tick=tick)
+    curve = curve_over(mdp, points=points, room=room, tick=tick)
     target = objective.target
     policy = curve.policy_for(target)
     law, law_upper = law_bracket(mdp, policy)
@@ -93,7 +96,7 @@ def plan_chance(
             nominal=objective(law), certain=True, exact=True, details={"curve": curve},
         )  # fmt: skip
     assert curve.optimistic is not None
-    assert isinstance(curve.sweep, Sweep)
+    assert not isinstance(curve.sweep, MetPairs)
     short = float(curve.sweep.root[int(curve.sweep.grid.column(0, target))])  # proven: returns are rounded down
     value = max(objective(law), 1.0 - short)
     high, shortfall = curve.optimistic

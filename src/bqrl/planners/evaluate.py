@@ -43,7 +43,9 @@ from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import check_known
+from bqrl.mdp.unstored import StepModel
 from bqrl.planners.continuous_play import play_continuous
+from bqrl.planners.step_kernel import bind_unstored, law_unstored, play_unstored
 from bqrl.policies.convert import bind
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.forward import empty_masses, pairs_of, push_forward, push_stage, push_with_mean, sums_grid, sums_on
@@ -70,16 +72,16 @@ class Limits:
 
 @overload
 def evaluate(
-    mdp: MDP | str, policy: Any, *, bracket: Literal[False] = False, labels: bool = ..., points: int = ..., max_points: int = ...,
-    max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
+    mdp: MDP | StepModel | str, policy: Any, *, bracket: Literal[False] = False, labels: bool = ..., points: int = ...,
+    max_points: int = ..., max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
 ) -> Law: ...  # fmt: skip
 @overload
 def evaluate(
-    mdp: MDP | str, policy: Any, *, bracket: Literal[True], labels: bool = ..., points: int = ..., max_points: int = ...,
-    max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
+    mdp: MDP | StepModel | str, policy: Any, *, bracket: Literal[True], labels: bool = ..., points: int = ...,
+    max_points: int = ..., max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
 ) -> tuple[Law, Law]: ...  # fmt: skip
 def evaluate(
-    mdp: MDP | str,
+    mdp: MDP | StepModel | str,
     policy: Any,
     *,
     bracket: bool = False,
@@ -140,14 +142,19 @@ def evaluate(
     if isinstance(mdp, GridModel):
         remedy = "use simulate, or evaluate policy.inner in model.lower"
         raise bad_type("mdp", mdp, "be an MDP: no law over continuous states is exact", "a GridModel", remedy=remedy)
+    if isinstance(mdp, StepModel):
+        law = law_unstored(mdp, bind_unstored(mdp, policy))
+        return (law, law) if bracket else law
     problem, played = bind(mdp, policy, labels=labels)
     check_rewards(played, problem, rewards)
     lower, upper = law_bracket(problem, played, limits)
     return (lower, upper or lower) if bracket else lower
 
 
-def law_bracket(mdp: MDP, policy: Policy, limits: Limits = Limits()) -> tuple[Law, Law | None]:  # noqa: B008
+def law_bracket(mdp: MDP | StepModel, policy: Policy, limits: Limits = Limits()) -> tuple[Law, Law | None]:  # noqa: B008
     """Return the exact law and None, or a proven lower and a proven upper law; the policy is already bound."""
+    if isinstance(mdp, StepModel):
+        return law_unstored(mdp, policy), None
     if isinstance(policy, MixturePolicy):
         parts = [law_bracket(*bind(mdp, part), limits) for part in policy.policies]
         lower = Law.mixture([low for low, _ in parts], policy.weights)
@@ -234,7 +241,7 @@ def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
 
 
 def simulate(
-    mdp: MDP | GridModel | str,
+    mdp: MDP | GridModel | StepModel | str,
     policy: Any,
     episodes: int = 10_000,
     seed: int | np.random.Generator | None = None,
@@ -277,8 +284,11 @@ def simulate(
     """
     if isinstance(mdp, GridModel):
         return play_continuous(mdp, policy, episodes, seed)
-    mdp, played = bind(mdp, policy, labels=labels, sampled=True)
-    check_rewards(played, mdp, rewards)
+    if isinstance(mdp, StepModel):
+        played = bind_unstored(mdp, policy)
+    else:
+        mdp, played = bind(mdp, policy, labels=labels, sampled=True)
+        check_rewards(played, mdp, rewards)
     episodes = whole(episodes, "episodes", 1)
     needed = 8 * episodes * (mdp.H + 2)
     if needed > MAX_DRAWS:
@@ -290,6 +300,8 @@ def simulate(
         check_known(mdp.outcome_names, outcome)
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
     u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw per transition
+    if isinstance(mdp, StepModel):
+        return play_unstored(mdp, played, u)
     cases = None if outcome is None else rng.random((episodes, mdp.H))  # drawn last: returns do not depend on `outcome`
     return _play(mdp, played, u, outcome, cases)
 

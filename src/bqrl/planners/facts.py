@@ -74,6 +74,13 @@ class Tied(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredInSingle(Fact):
+    """The probabilities of falling short were stored in 32 bits, as asked for."""
+
+    error: float  # bound on their relative error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedInFractions(Fact):
     """Exact fractions show that the shortfall is below the level."""
 

@@ -44,7 +44,7 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.confidence import candidate_kernels
 from bqrl.planners.expected import plan_of
 from bqrl.planners.plan import Plan
-from bqrl.planners.target import MAX_BYTES, check_memory
+from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import ActionArray, action_dtype
 

@@ -19,7 +19,7 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan
 from bqrl.planners.registry import MaxBytes, Points, Tick
-from bqrl.planners.target import MAX_BYTES
+from bqrl.planners.room import MAX_BYTES
 from bqrl.planners.terminal import Cost, plan_by_cost
 
 

@@ -25,7 +25,8 @@ from bqrl.planners.expected import best_mean
 from bqrl.planners.facts import OnStateGrid, StoppedRefining
 from bqrl.planners.mean_cvar import MeanCVaR, mean_cvar_cost
 from bqrl.planners.plan import Plan
-from bqrl.planners.target import MAX_BYTES, MAX_CELLS, check_memory, guarantee_curve
+from bqrl.planners.room import MAX_BYTES, check_memory
+from bqrl.planners.target import MAX_CELLS, guarantee_curve
 from bqrl.planners.terminal import best_target
 from bqrl.policies.on_grid import GridPolicy
 from bqrl.policies.protocol import Policy

@@ -18,9 +18,9 @@ from bqrl.errors import PolicyError
 from bqrl.laws.law import Law, size_of
 from bqrl.mdp.find_grid import rounded_grid
 from bqrl.mdp.model import MDP, check_mdp
-from bqrl.planners.columns import MAX_BYTES, best_column, check_memory, exact_grid
 from bqrl.planners.evaluate import BRACKET_POINTS
-from bqrl.planners.sweep import sweep
+from bqrl.planners.room import MAX_BYTES, check_memory, exact_grid
+from bqrl.planners.sweep import best_column, sweep
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.pairs import First, reached_pairs

@@ -19,7 +19,7 @@ from bqrl.planners.evaluate import evaluate
 from bqrl.planners.facts import DecidedInFractions
 from bqrl.planners.plan import Plan
 from bqrl.planners.registry import one_of
-from bqrl.planners.target import exact_grid
+from bqrl.planners.room import exact_grid
 from bqrl.policies.target import TargetPolicy
 
 MAX_WORK = 3_000_000  # products of fractions; a million takes about two seconds

@@ -15,15 +15,19 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from bqrl.checks import LARGEST, bad_type, bad_value, choice, flag, number, unknown_argument, whole
 from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import Buffered, Objective
 from bqrl.mdp.model import MDP
+from bqrl.mdp.unstored import StepModel
+from bqrl.planners.on_demand import PRECISIONS
 from bqrl.planners.plan import Plan
+from bqrl.planners.room import existing_folder
 
-Check = Callable[[Any, str, MDP], Any]  # value and name of an argument; raises an error if the value is invalid
+Check = Callable[[Any, str, Any], Any]  # value and name of an argument; raises an error if the value is invalid
 COMMON = ("mdp", "objective", "tau", "beta")  # arguments that every planner may have
 
 
@@ -53,10 +57,17 @@ def function(value: Any, name: str, mdp: MDP) -> None:
         raise bad_type(name, value, "be a function of the stage")
 
 
+def folder(value: Any, name: str, mdp: MDP) -> Path:
+    """Check a folder that exists."""
+    return existing_folder(value, name)
+
+
 Points = Annotated[int | None, count(2)]
 Gap = Annotated[float | None, positive]
 MaxBytes = Annotated[float, positive]
 Pairs = Annotated[bool | None, switch]
+Folder = Annotated[str | Path | None, folder]
+Precision = Annotated[str, one_of(*PRECISIONS)]
 Tick = Annotated[Callable[[int], None] | None, function]
 
 
@@ -81,7 +92,7 @@ class Solver:
         """The arguments of the function without those that every planner may have."""
         return _parameters(self.plan)
 
-    def check(self, mdp: MDP, given: Mapping[str, Any]) -> None:
+    def check(self, mdp: MDP | StepModel, given: Mapping[str, Any]) -> None:
         """Raise an error if the value of an argument is invalid; None is valid where it is the default."""
         for name, value in given.items():
             if value is None and self.parameters[name].default is None:
@@ -89,7 +100,7 @@ class Solver:
             for rule in _checks(self.plan).get(name, ()):
                 rule(value, name, mdp)
 
-    def call(self, mdp: MDP, objective: Objective, given: Mapping[str, Any]) -> Plan:
+    def call(self, mdp: MDP | StepModel, objective: Objective, given: Mapping[str, Any]) -> Plan:
         """Return the plan for an objective with these arguments."""
         common = {
             "objective": objective,

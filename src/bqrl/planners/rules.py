@@ -31,11 +31,12 @@ from bqrl.planners.facts import Fact, RoundedLaw, RuleFound, RuleOrder, Tied
 from bqrl.planners.greedy import greedy_policies
 from bqrl.planners.plan import Plan, equal_values
 from bqrl.planners.registry import MaxBytes, Points, Tick, one_of
+from bqrl.planners.room import MAX_BYTES
 from bqrl.planners.rule_passes import RulePasses
 from bqrl.planners.rule_search import search_rules
 from bqrl.planners.rule_shapes import StageState, State, Threshold
 from bqrl.planners.sweep import rounding_error
-from bqrl.planners.target import MAX_BYTES, plan_target
+from bqrl.planners.target import plan_target
 from bqrl.policies.convert import bind
 from bqrl.policies.forward import play_shares
 from bqrl.policies.markov import MarkovPolicy, to_markov

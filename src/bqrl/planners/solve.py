@@ -7,11 +7,12 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from bqrl.checks import flag
+from bqrl.checks import bad_type, flag
 from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile, check_objective
 from bqrl.mdp.find_grid import cut_to_possible
 from bqrl.mdp.grid_step import GridModel
-from bqrl.mdp.model import MDP, check_mdp
+from bqrl.mdp.model import MDP
+from bqrl.mdp.unstored import StepModel, check_model
 from bqrl.planners.at_least import plan_at_least
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.chance import Chance, plan_chance
@@ -55,7 +56,7 @@ PLANNERS = tuple(dict.fromkeys(one.planner for one in SOLVERS))
 
 
 def solve(
-    mdp: MDP | GridModel | str,
+    mdp: MDP | GridModel | StepModel | str,
     objective: Objective | float | None = None,
     beta: float = 0.0,
     planner: str | None = None,
@@ -137,7 +138,7 @@ def solve(
         chosen = {"planner": planner, "radius": radius, "randomized": randomized, "secondary": secondary, "rule": rule}
         chosen |= {"at_least": at_least, "margin": margin}
         return plan_on_grid(mdp, goal, options | {name: x for name, x in chosen.items() if x is not None})
-    problem = check_mdp(mdp)
+    problem = check_model(mdp)
     planner = find_planner(SOLVERS, goal, planner)
     choices = {
         "radius": radius, "attitude": attitude, "rule": rule, "at_least": at_least, "margin": margin, "secondary": secondary,
@@ -148,15 +149,20 @@ def solve(
         choices["randomized"] = randomized
     choices = {name: value for name, value in choices.items() if value is not None}
     solver = find_solver(SOLVERS, goal, planner, choices, options, near=NAMED)
+    if isinstance(problem, StepModel) and solver.plan not in (plan_target, plan_chance):
+        remedy = "plan for Quantile or Chance, or build the model with stored=True"
+        raise bad_type("mdp", mdp, f"be an MDP for {goal.label} with these arguments", "a StepModel", remedy=remedy)
     given = options | choices
     solver.check(problem, given)
     begun = time.perf_counter()
-    plan = replace(solver.call(problem, goal, given), mdp=problem, units=None if goal.probability else problem.units)
-    if isinstance(goal, Quantile | Buffered):  # other objectives are not returns
+    plan = solver.call(problem, goal, given)
+    stored = problem if isinstance(problem, MDP) else None
+    plan = replace(plan, mdp=stored, units=None if goal.probability else problem.units)
+    if isinstance(goal, Quantile | Buffered) and isinstance(problem, MDP):  # other objectives are not returns
         value, nominal = cut_to_possible(problem, [plan.value, plan.nominal]).tolist()
         upper = None if plan.upper is None else max(value, float(cut_to_possible(problem, plan.upper)))
         plan = replace(plan, value=value, nominal=nominal, upper=upper)
-    if isinstance(goal, Quantile) and attitude is None:
+    if isinstance(goal, Quantile) and attitude is None and isinstance(problem, MDP):
         plan = with_tail(plan, risk_neutral(problem, 0)[1])
     return plan.with_time(time.perf_counter() - begun)
 

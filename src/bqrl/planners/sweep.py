@@ -13,12 +13,13 @@ replaced by its best or worst case within the known support.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from bqrl.laws.law import size_of
+from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.loops.backward import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
 from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
@@ -29,6 +30,7 @@ from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.products import BLOCK_BYTES, DENSE_FROM, by_products, row_shift
 from bqrl.mdp.stage import Stage
+from bqrl.mdp.unstored import StepModel
 from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import TargetPolicy
 
@@ -60,9 +62,20 @@ class Sweep:
         return TargetPolicy(self.grid, self.tables, target, self.extra)
 
     @property
-    def actions(self) -> tuple[ActionArray, ...]:
+    def actions(self) -> Sequence[ActionArray]:
         """The actions per stage (S, columns)."""
         return self.policy(0.0).actions
+
+
+def best_column(shortfall: FloatArray, tau: Any) -> Any:
+    """Return the column of the highest target reached at level(s) tau, given the shortfall of every target.
+
+    The exact shortfall never decreases with the target; the running maximum removes decreases due to rounding. A target
+    with a shortfall of exactly 0 is reached at every level (see `reaches`). The column is -1 if no target is reached.
+    """
+    grown = np.maximum.accumulate(shortfall)
+    below = np.searchsorted(grown, np.asarray(tau) - MASS_TOL, side="left")
+    return np.maximum(below, np.count_nonzero(grown == 0.0)) - 1
 
 
 class Layout:
@@ -208,7 +221,7 @@ def sweep(
         now = work[(mdp.H - h) % 2, : mdp.S * layers * columns].reshape(mdp.S, -1)
         actions.append(np.empty((mdp.S, columns) if policy else (0, 0), action_dtype(mdp.A)))
         worth = mdp.discount**h if second is None else 0.0  # rewards do not count towards a second cost
-        _Stage(mdp, grid, h, kernel, ball, worth).run(after, rule, now, actions[-1])
+        StageKernel(mdp, grid, h, kernel, ball, worth).run(after, rule, now, actions[-1])
         after = now
         if keep:
             values.append(now[:, :columns].copy())
@@ -264,8 +277,11 @@ def _sweep_in_one_call(
     return Sweep(grid=grid, extra=extra, root=root[:columns], mean=root[columns:], tables=tables, values=stored)
 
 
-class _Stage:
-    """One stage of a large sweep: matrix products if its rows are dense, else a loop over the outcomes."""
+class StageKernel:
+    """One stage of a large sweep: matrix products if its rows are dense, else a loop over the outcomes.
+
+    On a uniform grid that is narrowed to a range of columns (planners/on_demand.py), it computes these columns alone.
+    """
 
     def __init__(self, mdp: MDP, grid: Grid, h: int, kernel: FloatArray, ball: Ball | None, worth: float) -> None:
         self.mdp, self.stage, self.moves = mdp, mdp.stage(h), grid.moves(mdp, h)
@@ -360,14 +376,16 @@ def _possible(mdp: MDP, k: int) -> BoolArray:
     return possible
 
 
-def rounding_error(mdp: MDP, *, ball: bool = False) -> float:
+def rounding_error(mdp: MDP | StepModel, *, ball: bool = False) -> float:
     """Return a bound gamma on the relative rounding error of the values of a sweep, whose terms are all nonnegative.
 
     Over a ball gamma bounds the absolute error of values in [0, 1]. It is then twice as large, because each step also treats
     values as equal, and remaining masses as 0, if they differ by less than the rounding error of its sums. These sums run
     over all states if rows share one order of the states.
     """
-    over_states = ball and (mdp.max_outcomes >= DENSE_FROM * mdp.S or bool(_shared_order(mdp).any()))
+    over_states = (
+        ball and isinstance(mdp, MDP) and (mdp.max_outcomes >= DENSE_FROM * mdp.S or bool(_shared_order(mdp).any()))
+    )
     terms = mdp.S if over_states else mdp.max_outcomes
     starts = np.count_nonzero(mdp.mu)  # an average over several first states is one more sum
     return ((4.0 if ball else 2.0) * mdp.H * (terms + 2) + (2.0 * starts if starts > 1 else 0.0)) * 2.0**-53

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -27,23 +28,20 @@ from bqrl.laws.objectives import Quantile, check_levels
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, returns_grid, rounded_grid
-from bqrl.mdp.grid import Grid
+from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.grid_step import GridModel
-from bqrl.mdp.model import MDP, check_mdp
-from bqrl.planners.columns import MAX_BYTES as MAX_BYTES
-from bqrl.planners.columns import best_column as best_column
-from bqrl.planners.columns import check_memory as check_memory
-from bqrl.planners.columns import exact_grid as exact_grid
-from bqrl.planners.columns import fits as fits
-from bqrl.planners.columns import sweep_bytes as sweep_bytes
+from bqrl.mdp.model import MDP
+from bqrl.mdp.unstored import StepModel, check_model
 from bqrl.planners.earned import MAX_CURVE_WORK, MetPairs, met_pairs, search_target
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.expected import best_mean, is_settled
-from bqrl.planners.facts import Bracketed, Fact, NeutralWins, Tied
+from bqrl.planners.facts import Bracketed, Fact, NeutralWins, StoredInSingle, Tied
 from bqrl.planners.grid_curve import GridCurve
+from bqrl.planners.on_demand import SINGLE, OnDemand, stage_line, values_first
 from bqrl.planners.plan import Plan, equal_values, freeze
-from bqrl.planners.registry import Gap, MaxBytes, Pairs, Points, Tick
-from bqrl.planners.sweep import Sweep, rounding_error, sweep
+from bqrl.planners.registry import Folder, Gap, MaxBytes, Pairs, Points, Precision, Tick
+from bqrl.planners.room import MAX_BYTES, Room, check_memory, check_room, exact_grid
+from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.levels import QuantileLevelPolicy
 from bqrl.policies.markov import MarkovPolicy
@@ -73,14 +71,17 @@ class GuaranteeCurve(Charted):
         The possible returns x in increasing order.
     shortfall : ndarray of shape (m,)
         W_0(start, x): the smallest probability of a return below x over all policies.
-    sweep : Sweep or MetPairs
-        The sweep behind the curve, on a grid or over the pairs that can be met.
+    sweep : Sweep, OnDemand or MetPairs
+        The sweep behind the curve: on a grid, with its action tables or with policies computed on demand, or over the pairs
+        that can be met.
     error : float
         Bound on the relative rounding error of `shortfall`.
     optimistic : tuple of two ndarrays or None
         Points and shortfalls of the sweep on returns rounded up; None if the curve is exact.
     by_choice : bool
         Whether the curve is bracketed because `points` was given although an exact grid fits.
+    precision : str
+        "float32" if the shortfalls were stored in 32 bits; `error` then includes it.
 
     Examples
     --------
@@ -90,13 +91,14 @@ class GuaranteeCurve(Charted):
     (12.0, [11.0, 18.0], 12.0)
     """
 
-    mdp: MDP
+    mdp: MDP | StepModel
     points: FloatArray
     shortfall: FloatArray
-    sweep: Sweep | MetPairs
+    sweep: Sweep | OnDemand | MetPairs
     error: float
     optimistic: tuple[FloatArray, FloatArray] | None = None
     by_choice: bool = False
+    precision: str = "float64"
 
     def __post_init__(self) -> None:
         for name in ("points", "shortfall", "sweep", "optimistic"):
@@ -113,6 +115,8 @@ class GuaranteeCurve(Charted):
         if isinstance(self.sweep, MetPairs):
             return self.sweep.moves
         sizes = self.sweep.grid.size.tolist()
+        if isinstance(self.mdp, StepModel):
+            return sum(int(n) * size for n, size in zip(self.mdp.count, sizes, strict=True)) * self.mdp.max_outcomes
         return sum(self.mdp.stage(h).successor.size * sizes[h] for h in range(self.mdp.H)) // self.mdp.A
 
     def __call__(self, tau: float | FloatArray) -> Any:
@@ -125,7 +129,10 @@ class GuaranteeCurve(Charted):
 
     def _cut(self, values: FloatArray) -> FloatArray:
         """Return the values cut to the possible returns; the values of an exact curve are possible already."""
-        return values if self.exact else cut_to_possible(self.mdp, values)
+        if self.exact:
+            return values
+        assert isinstance(self.mdp, MDP)  # a StepModel has an exact grid
+        return cut_to_possible(self.mdp, values)
 
     def upper(self, tau: float) -> float:
         """Return a proven upper bound on the best quantile, with an allowance for rounding errors.
@@ -188,7 +195,7 @@ class GuaranteeCurve(Charted):
 
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
         """Return a policy with the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
-        if isinstance(self.sweep, MetPairs) or not isinstance(self.sweep.values, tuple):
+        if not isinstance(self.sweep, Sweep) or not isinstance(self.sweep.values, tuple):
             raise ArgumentError(
                 "level_policy requires the shortfalls of every stage, got the first only; make the curve with keep=True",
                 name="keep",
@@ -230,30 +237,35 @@ def best_steps(points: FloatArray, shortfall: FloatArray) -> tuple[FloatArray, F
 
 @overload
 def guarantee_curve(
-    mdp: GridModel, *, points: int | None = ..., max_bytes: float = ..., keep: bool = ...,
-    tick: Callable[[int], None] | None = ...,
+    mdp: GridModel, *, points: int | None = ..., max_bytes: float = ..., keep: bool = ..., folder: str | Path | None = ...,
+    precision: str = ..., tick: Callable[[int], None] | None = ...,
 ) -> GridCurve: ...  # fmt: skip
 @overload
 def guarantee_curve(
-    mdp: MDP | str, *, points: int | None = ..., max_bytes: float = ..., keep: bool = ...,
-    tick: Callable[[int], None] | None = ...,
+    mdp: MDP | StepModel | str, *, points: int | None = ..., max_bytes: float = ..., keep: bool = ...,
+    folder: str | Path | None = ..., precision: str = ..., tick: Callable[[int], None] | None = ...,
 ) -> GuaranteeCurve: ...  # fmt: skip
 def guarantee_curve(
-    mdp: MDP | GridModel | str,
+    mdp: MDP | GridModel | StepModel | str,
     *,
     points: int | None = None,
     max_bytes: float = MAX_BYTES,
     keep: bool = False,
+    folder: str | Path | None = None,
+    precision: str = "float64",
     tick: Callable[[int], None] | None = None,
 ) -> GuaranteeCurve | GridCurve:
     """Return the best achievable quantile for every tau, with policies that attain it, from one sweep.
+
+    If the action tables do not fit into `max_bytes`, the sweep computes the values alone, and `curve.policy(tau)` computes a
+    policy when it is asked for; the values and policies are the same.
 
     Without an exact grid of returns (a discount, rewards without a common step) the sweep runs twice, on returns rounded
     down and rounded up, and the curve is a proven bracket.
 
     Parameters
     ----------
-    mdp : MDP, GridModel or str
+    mdp : MDP, GridModel, StepModel or str
         The problem, or its name as for `solve`.
     points : int or None
         Size of the rounded grid; if given, it is used even if an exact grid fits.
@@ -261,6 +273,11 @@ def guarantee_curve(
         Limit on the memory of a sweep.
     keep : bool
         Whether to keep the shortfalls of every stage, which `level_policy` requires.
+    folder : str or Path or None
+        A folder for checkpoints of large policies; without one they are kept in memory. Nothing is left there.
+    precision : str
+        "float64", or "float32" to store shortfalls in half the memory; `error`, and with it `certain` and `upper`, then
+        include the larger rounding error.
     tick : callable or None
         Called with the index of each stage when it is finished.
 
@@ -275,35 +292,37 @@ def guarantee_curve(
     >>> guarantee_curve(mdp)(0.5)
     1.0
     """
-    max_bytes = number(max_bytes, "max_bytes", 0.0, ends="(]")
     points = None if points is None else whole(points, "points", 2)
+    room = check_room(max_bytes, folder, precision)
     if isinstance(mdp, GridModel):
-        low = _curve_within(mdp.planned, points, max_bytes)
-        high = low if mdp.upper is mdp.lower else _curve_within(mdp.upper, points, max_bytes)
+        low = _curve_within(mdp.planned, points, room)
+        high = low if mdp.upper is mdp.lower else _curve_within(mdp.upper, points, room)
         return GridCurve(model=mdp, low=low, high=high)
-    mdp = check_mdp(mdp)
-    pairs = None if keep else choose_pairs(mdp, None, points, max_bytes)
+    mdp = check_model(mdp)
+    if isinstance(mdp, StepModel):
+        return curve_over(mdp, points=points, room=room, keep=keep, tick=tick)
+    pairs = None if keep or room.single else choose_pairs(mdp, None, points, room)
     if pairs is not None and pairs.moves * pairs.returns.size <= MAX_CURVE_WORK:
         return curve_on_pairs(pairs)
-    return curve_over(mdp, points=points, max_bytes=max_bytes, keep=keep, tick=tick)
+    return curve_over(mdp, points=points, room=room, keep=keep, tick=tick)
 
 
-def _curve_within(mdp: MDP, points: int | None, max_bytes: float) -> GuaranteeCurve:
+def _curve_within(mdp: MDP, points: int | None, room: Room) -> GuaranteeCurve:
     """Return the curve on an exact grid of moderate size, else on as many rounded returns as MAX_CELLS allows."""
-    exact = exact_grid(mdp, max_bytes, or_rounded=True) if points is None else None
+    exact = exact_grid(mdp, room.max_bytes, or_rounded=True) if points is None else None
     if points is None and (exact is None or mdp.S * int(exact.size[0]) > 4 * MAX_CELLS):
         points = int(min(BRACKET_POINTS, max(200, MAX_CELLS // mdp.S)))
-    return curve_over(mdp, points=points, max_bytes=max_bytes, or_rounded=True)
+    return curve_over(mdp, points=points, room=room, or_rounded=True)
 
 
 def choose_pairs(
-    mdp: MDP, wanted: bool | None, points: int | None, max_bytes: float, columns: Grid | None = None, sweeps: int = 1
+    mdp: MDP, wanted: bool | None, points: int | None, room: Room, columns: Grid | None = None
 ) -> MetPairs | None:
     """Return the pairs that can be met if they are to be used instead of a grid, else None.
 
     `wanted` True requires them and False forbids them. None uses them if they are few and either no exact grid fits into
-    `max_bytes` or the sweep on it would be far more work. `columns` is the exact grid of the planner, by default that of all
-    returns, and `sweeps` the number of sweeps that it stores.
+    memory or the sweep on it would be far more work. `columns` is the exact grid of the planner, by default that of all
+    returns.
     """
     if wanted is False or (wanted is None and points is not None):
         return None
@@ -313,14 +332,14 @@ def choose_pairs(
         work = 0 if exact is None else sum(mdp.stage(h).successor.size * int(exact.size[h]) for h in range(mdp.H))
         if exact is None:
             limit = QUICK_MOVES
-        elif fits(mdp, exact, max_bytes, or_rounded=True, sweeps=sweeps):
+        elif room.tables_fit(mdp, exact) or (columns is None and room.values_fit(mdp, exact)):
             limit = min(MAX_MOVES, work / 1000)
             if work < LARGE_WORK:
                 return None
-    found = met_pairs(mdp, limit, max_bytes)
+    found = met_pairs(mdp, limit, room.max_bytes)
     if found is None and wanted:
         raise SizeError(
-            f"pairs=True requires at most {MAX_MOVES:.0e} moves per stage within max_bytes={max_bytes:.2g} and rewards that "
+            f"pairs=True requires at most {MAX_MOVES:.0e} moves per stage within max_bytes={room.max_bytes:.2g} and rewards that "
             "rounding errors do not blur, got more moves or closer rewards; omit pairs", needed=MAX_MOVES, limit=MAX_MOVES,
             name="pairs",
         )  # fmt: skip
@@ -335,51 +354,97 @@ def curve_on_pairs(pairs: MetPairs, tau: float | None = None) -> GuaranteeCurve:
 
 
 def curve_over(
-    mdp: MDP, *, points: int | None, max_bytes: float, keep: bool = False, tick: Callable[[int], None] | None = None,
+    mdp: MDP | StepModel, *, points: int | None, room: Room, keep: bool = False, tick: Callable[[int], None] | None = None,
     half: FloatArray | None = None, or_rounded: bool = False,
 ) -> GuaranteeCurve:  # fmt: skip
     """Return the curve of `guarantee_curve`, or with `half` (see `sweep`) the optimistic curve over l1 balls.
 
-    With `or_rounded` the curve is a bracket if the exact grid exceeds `max_bytes`.
+    With `or_rounded` the curve is a bracket if the exact grid does not fit into memory.
     """
-    exact, optimistic = exact_grid(mdp, max_bytes, or_rounded=or_rounded or points is not None), None
+    if isinstance(mdp, StepModel):
+        return _curve_unstored(mdp, points, room, keep, tick)
+    plain = half is None and not keep  # otherwise the tables of all stages are needed
+    exact, optimistic = returns_grid(mdp, MAX_POINTS, MAX_SET), None
+    if exact is not None and (or_rounded or points is not None):
+        exact = exact if room.tables_fit(mdp, exact) or (plain and room.values_fit(mdp, exact)) else None
+    columns: Grid
     if exact is not None and points is None:
         columns = exact
     else:
         columns, high = (rounded_grid(mdp, points or BRACKET_POINTS, up=up) for up in (False, True))
-        check_memory(mdp, columns, max_bytes)
-        optimistic = high.points(0), sweep(mdp, high, policy=False, half=half).root[:-1]
-    done = sweep(mdp, columns, keep=keep, tick=tick, half=half)
+    if plain:
+        room.check(mdp, columns)
+    else:
+        check_memory(mdp, columns, room.max_bytes)
+    if columns is not exact:
+        if room.single:
+            root = values_first(mdp, high, max_bytes=room.max_bytes, precision=room.precision).root
+        else:
+            root = sweep(mdp, high, policy=False, half=half).root
+        optimistic = high.points(0), root[:-1]
+    done: Sweep | OnDemand
+    with stage_line(mdp, columns, tick) as say:
+        if plain and isinstance(columns, Lattice) and not room.tables_fit(mdp, columns):
+            done = values_first(
+                mdp, columns, max_bytes=room.max_bytes, folder=room.folder, precision=room.precision, tick=say
+            )
+        else:
+            done = sweep(mdp, columns, keep=keep, tick=say, half=half)
+    error = rounding_error(mdp) + (1.001 * mdp.H * SINGLE if room.single else 0.0)
     return GuaranteeCurve(
-        mdp=mdp, points=columns.points(0), shortfall=done.root[:-1], sweep=done, error=rounding_error(mdp),
-        optimistic=optimistic, by_choice=optimistic is not None and exact is not None,
+        mdp=mdp, points=columns.points(0), shortfall=done.root[:-1], sweep=done, error=error, optimistic=optimistic,
+        by_choice=optimistic is not None and exact is not None, precision=room.precision,
     )  # fmt: skip
 
 
+def _curve_unstored(
+    model: StepModel, points: int | None, room: Room, keep: bool, tick: Callable[[int], None] | None
+) -> GuaranteeCurve:
+    """Return the curve of a model without a table, whose values are computed first."""
+    for name, given, default in (("points", points, None), ("keep", keep, False)):
+        if given != default:
+            raise bad_value(name, given, "be omitted for a StepModel", remedy="build it with stored=True")
+    room.check(model, model.grid)
+    with stage_line(model, model.grid, tick) as say:
+        done = values_first(
+            model, model.grid, max_bytes=room.max_bytes, folder=room.folder, precision=room.precision, tick=say
+        )
+    error = rounding_error(model) + (1.001 * model.H * SINGLE if room.single else 0.0)
+    return GuaranteeCurve(
+        mdp=model,
+        points=model.grid.points(0),
+        shortfall=done.root[:-1],
+        sweep=done,
+        error=error,
+        precision=room.precision,
+    )
+
+
 def plan_target(
-    mdp: MDP, tau: float, *, points: Points = None, gap: Gap = None, pairs: Pairs = None, max_bytes: MaxBytes = MAX_BYTES,
-    tick: Tick = None,
+    mdp: MDP | StepModel, tau: float, *, points: Points = None, gap: Gap = None, pairs: Pairs = None,
+    max_bytes: MaxBytes = MAX_BYTES, folder: Folder = None, precision: Precision = "float64", tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the best policy for the tau-quantile; without an exact grid, a bracket on `points` points or of width `gap`.
 
     `pairs` True plans on the pairs of a state and an amount earned that can be met, and False never does; by default this is
-    done where they are few and no exact grid fits.
+    done where they are few and no exact grid fits. `folder` and `precision` are those of `guarantee_curve`.
     """
     tau, _ = check_levels(tau)
-    return plan_from_curve(curve_at(mdp, tau, points=points, gap=gap, pairs=pairs, max_bytes=max_bytes, tick=tick), tau)
+    room = check_room(max_bytes, folder, precision)
+    return plan_from_curve(curve_at(mdp, tau, points=points, gap=gap, pairs=pairs, room=room, tick=tick), tau)
 
 
 def curve_at(
-    mdp: MDP, tau: float, *, points: int | None = None, gap: float | None = None, pairs: bool | None = None,
-    max_bytes: float = MAX_BYTES, tick: Callable[[int], None] | None = None,
+    mdp: MDP | StepModel, tau: float, *, points: int | None = None, gap: float | None = None, pairs: bool | None = None,
+    room: Room, tick: Callable[[int], None] | None = None,
 ) -> GuaranteeCurve:  # fmt: skip
     """Return the curve of `plan_target`; over many pairs only the points that decide at this level."""
-    met = choose_pairs(mdp, pairs, points, max_bytes)
+    met = None if room.single or isinstance(mdp, StepModel) else choose_pairs(mdp, pairs, points, room)
     if met is not None:
         return curve_on_pairs(met, None if met.moves * met.returns.size <= QUICK_CURVE else tau)
-    curve = curve_over(mdp, points=points, max_bytes=max_bytes, tick=tick, or_rounded=gap is not None)
+    curve = curve_over(mdp, points=points, room=room, tick=tick, or_rounded=gap is not None)
     while not curve.exact and gap is not None and (width := curve.ceiling(tau) - curve(tau)) > gap:
-        curve = guarantee_curve(mdp, points=finer_size(curve.points.size, width / gap), max_bytes=max_bytes, tick=tick)
+        curve = curve_over(mdp, points=finer_size(curve.points.size, width / gap), room=room, tick=tick)
     return curve
 
 
@@ -394,12 +459,13 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     law, law_upper = law_bracket(curve.mdp, policy)
     if curve.exact:
         return _exact_plan(curve, tau, policy, law)
+    assert not isinstance(curve.sweep, MetPairs)  # pairs are exact
+    assert isinstance(curve.mdp, MDP)  # and so is the grid of a StepModel
     proven = law.quantile(tau) if law_upper is None else curve(tau)
     neutral, mean_law, mean_upper = risk_neutral(curve.mdp, int(curve.points.size))
     if mean_law.quantile(tau) > proven:  # possible on a coarse grid, whose bounds are loose
         policy, law, law_upper, proven = neutral, mean_law, mean_upper, mean_law.quantile(tau)
     value = max(proven, law.quantile(tau))
-    assert isinstance(curve.sweep, Sweep)  # pairs are exact
     error = 0.0 if law_upper is None else curve.sweep.grid.error
     notes: list[Fact] = [Bracketed(points=curve.points.size, by_choice=curve.by_choice, law_error=error)]
     if policy is neutral:
@@ -407,6 +473,7 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     certain = curve.certain(tau) and (policy is not neutral or is_settled(law, tau, 0.0, curve.error))
     if not certain:
         notes.append(Tied())
+    notes += _stored_in_single(curve)
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(curve.upper(tau), value), nominal=value, certain=certain, exact=False, notes=tuple(notes),
@@ -419,15 +486,21 @@ def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> 
     certain = curve.certain(tau) and value == float(curve(tau))
     upper = value if certain else max(value, curve.upper(tau))
     certain = certain or equal_values(value, upper, law)  # the tied targets are equal up to rounding
+    notes = () if certain else (Tied(decidable=curve.mdp.discount == 1.0),)
     details: dict[str, Any] = {"curve": curve}
     if isinstance(curve.sweep, MetPairs):
         known = details if curve.points.size == curve.sweep.returns.size else {}  # a part of the curve is not shown
         details = known | {"pairs": curve.sweep.count}
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,
-        certain=certain, exact=True, mdp=curve.mdp, units=curve.mdp.units,
-        notes=() if certain else (Tied(decidable=curve.mdp.discount == 1.0),), details=details,
+        certain=certain, exact=True, mdp=curve.mdp if isinstance(curve.mdp, MDP) else None, units=curve.mdp.units,
+        notes=(*notes, *_stored_in_single(curve)), details=details,
     )  # fmt: skip
+
+
+def _stored_in_single(curve: GuaranteeCurve) -> list[Fact]:
+    """Return the note on shortfalls that were stored in 32 bits."""
+    return [StoredInSingle(error=curve.error)] if curve.precision == "float32" else []
 
 
 def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:

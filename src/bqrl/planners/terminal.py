@@ -21,8 +21,8 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
 from bqrl.planners.facts import Bracketed
 from bqrl.planners.plan import Plan
+from bqrl.planners.room import check_memory
 from bqrl.planners.sweep import rounding_error, sweep
-from bqrl.planners.target import check_memory
 from bqrl.policies.target import TargetPolicy
 
 

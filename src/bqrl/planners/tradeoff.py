@@ -36,8 +36,8 @@ from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.expected import best_mean
 from bqrl.planners.mean_cvar import MeanCVaR, plan_mean_cvar
 from bqrl.planners.plan import Plan, freeze
-from bqrl.planners.sweep import rounding_error, sweep
-from bqrl.planners.target import MAX_BYTES, best_column, check_memory, exact_grid
+from bqrl.planners.room import MAX_BYTES, check_memory, exact_grid
+from bqrl.planners.sweep import best_column, rounding_error, sweep
 from bqrl.policies.protocol import Policy
 
 SWEEPS = 30

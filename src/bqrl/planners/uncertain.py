@@ -37,8 +37,9 @@ from bqrl.planners.expected import is_settled
 from bqrl.planners.facts import Fact, Guaranteed, RoundedReturns, Tied
 from bqrl.planners.plan import GAP_TOL, Plan
 from bqrl.planners.registry import MaxBytes, Points, one_of
-from bqrl.planners.sweep import OPTIMISTIC, ROBUST, SHORTFALL, rounding_error, sweep
-from bqrl.planners.target import MAX_BYTES, best_column, check_memory, curve_over, exact_grid, plan_target
+from bqrl.planners.room import MAX_BYTES, Room, check_memory, exact_grid
+from bqrl.planners.sweep import OPTIMISTIC, ROBUST, SHORTFALL, best_column, rounding_error, sweep
+from bqrl.planners.target import curve_over, plan_target
 from bqrl.planners.widths import WidthSearch, best_deterministic, clipped_cost
 from bqrl.planners.worst_case import FixedPolicy, fixed_policy, robust_work
 from bqrl.policies.forward import sums_on
@@ -143,7 +144,7 @@ def _plan_quantile(
             details |= ascend(mdp, half, tau, 0.0, policy, SHORTFALL, nominal)
     else:
         # With a ball of radius 0 the compiled sweep is reused; a sweep without a ball would be compiled only for this bound.
-        curve = curve_over(mdp, points=points, max_bytes=max_bytes, half=np.zeros_like(half))
+        curve = curve_over(mdp, points=points, room=Room(max_bytes=max_bytes), half=np.zeros_like(half))
         value = float(cut_to_possible(mdp, target))
         upper = max(value, curve.upper(tau))
         notes.insert(0, Guaranteed(value=value, objective=Quantile(tau)))

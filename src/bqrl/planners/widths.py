@@ -29,8 +29,8 @@ from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.follow import Follower, law_on_points
+from bqrl.planners.room import MAX_BYTES
 from bqrl.planners.sweep import OPTIMISTIC, Layout, Sweep, fits_one_call, sweep
-from bqrl.planners.target import MAX_BYTES
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.target import TargetPolicy
 

@@ -57,9 +57,11 @@ def push_with_mean(
     mean = 0.0
     for h, (values, mass) in enumerate(stage_masses(mdp, policy, columns)):
         if h < mdp.H:
-            played = policy.actions[h][:, None]
             if isinstance(policy, TargetPolicy):
-                played = policy.actions[h][:, policy.column(h, policy.target - values)]
+                table, column = policy.decisions(h, policy.target - values)
+                played = table[:, column]
+            else:
+                played = policy.actions[h][:, None]
             paid = np.take_along_axis(expected_rewards(mdp, h), played.astype(np.int64), axis=1)
             mean += mdp.discount**h * float((paid * mass).sum())
     return values, mass.sum(axis=0), mean
@@ -158,7 +160,7 @@ def _actions_by_sum(policy: Policy, h: int, sums: Sums) -> tuple[ActionArray, In
     if isinstance(policy, MarkovPolicy):
         return policy.actions[h][:, None], np.zeros(sums.count(h), np.int64)
     assert isinstance(policy, TargetPolicy)
-    return policy.actions[h], policy.column(h, policy.target - sums.values(h))
+    return policy.decisions(h, policy.target - sums.values(h))
 
 
 def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
@@ -173,7 +175,8 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
     columns = sums_grid(mdp, policy) if isinstance(policy, TargetPolicy) else None
     if isinstance(policy, TargetPolicy) and columns is not None:
         for h, (sums, mass) in zip(range(mdp.H), stage_masses(mdp, policy, columns), strict=False):
-            played = policy.actions[h][:, policy.column(h, policy.target - sums)]
+            table, column = policy.decisions(h, policy.target - sums)
+            played = table[:, column]
             for a in range(mdp.A):
                 shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
     else:

@@ -150,7 +150,8 @@ def _target_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
         counting: Row = {} if mdp.discount == 1.0 and columns.exact else {"worth": mdp.discount**h}
         if isinstance(columns, Rounded):
             counting |= {"reward_floor": float(columns.base[h]), "reward_step": columns.width}
-        played = policy.actions[h][:, policy.column(h, target - sums)]
+        table, column = policy.decisions(h, target - sums)
+        played = table[:, column]
         for s in np.flatnonzero(mass.any(axis=1)).tolist():
             met = np.flatnonzero(mass[s] > 0.0)
             met = met[np.argsort(sums[met], kind="stable")]

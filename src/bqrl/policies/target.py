@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bqrl.errors import SizeError
 from bqrl.loops.layout import Tables
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import Fault
 from bqrl.policies.protocol import ActionArray, Policy
+
+
+class StageTables(Sequence[ActionArray]):
+    """Action tables (S, columns) of all stages that are computed when a stage is asked for; see planners/on_demand.py."""
+
+    S: int
+
+
+class Near(NamedTuple):
+    """The tables of the columns that a target can meet: entry [s, j] of stage h is the action in column first[h] + j."""
+
+    first: IntArray  # (H,)
+    actions: tuple[ActionArray, ...]
 
 
 class TargetPolicy(Policy):
@@ -33,6 +47,9 @@ class TargetPolicy(Policy):
         The action for each state and amount; `column(h, need)` is the column of an amount.
     extra : int
         Number of columns for amounts above the highest return.
+    near : Near or None
+        For plans whose tables do not fit into memory: the tables of the amounts that this target can meet. `actions` then
+        computes the table of a stage when it is asked for.
 
     Examples
     --------
@@ -46,9 +63,14 @@ class TargetPolicy(Policy):
 
     kind = "target"
 
-    def __init__(self, grid: Grid, actions: Sequence[ActionArray] | Tables, target: float, extra: int = 1) -> None:
-        self.grid, self.target, self.extra = grid, float(target), int(extra)
-        if isinstance(actions, Tables):
+    def __init__(
+        self, grid: Grid, actions: Sequence[ActionArray] | Tables, target: float, extra: int = 1, near: Near | None = None
+    ) -> None:  # fmt: skip
+        self.grid, self.target, self.extra, self.near = grid, float(target), int(extra), near
+        if isinstance(actions, StageTables):
+            self.actions = actions
+            self.H, self.S = len(actions), actions.S
+        elif isinstance(actions, Tables):
             self.tables = actions
             self.H, self.S = actions.begin.size - 1, int(actions.begin[1]) // (int(grid.size[0]) + self.extra)
         else:
@@ -60,7 +82,7 @@ class TargetPolicy(Policy):
         return self.target
 
     @cached_property
-    def actions(self) -> tuple[ActionArray, ...]:
+    def actions(self) -> Sequence[ActionArray]:
         """The action tables, one per stage (S, columns)."""
         table, begin = self.tables
         return tuple(table[i:j].reshape(self.S, -1) for i, j in pairwise(begin.tolist()))
@@ -75,6 +97,15 @@ class TargetPolicy(Policy):
         """Return the columns of the action table for the given needs."""
         return self.grid.column(h, need, self.extra)
 
+    def decisions(self, h: int, needs: Any) -> tuple[ActionArray, IntArray]:
+        """Return an action table of stage `h`, one row per state, and the column of each need in it."""
+        column = self.column(h, needs)
+        if self.near is not None:
+            table, place = self.near.actions[h], column - self.near.first[h]
+            if np.all((place >= 0) & (place < table.shape[1])):
+                return table, place
+        return self.actions[h], column
+
     @cached_property
     def first_column(self) -> int:
         """Column of the target in the table of the first stage."""
@@ -83,7 +114,8 @@ class TargetPolicy(Policy):
     def act(self, h: int, s: int, memory: Any) -> int:
         """Return the action for the remaining need `memory`."""
         self._check(h, s, memory)
-        return int(self.actions[h][s, self.column(h, memory)])
+        table, column = self.decisions(h, memory)
+        return int(table[s, column])
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> float:
         """Return the remaining need after the reward."""
@@ -95,7 +127,8 @@ class TargetPolicy(Policy):
 
     def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
         """Return the actions of many episodes."""
-        return self.actions[h][s, self.column(h, memory)].astype(np.int64)
+        table, column = self.decisions(h, memory)
+        return table[s, column].astype(np.int64)
 
     def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:
         """Return the needs after one more stage."""
@@ -107,6 +140,12 @@ class TargetPolicy(Policy):
 
     def arrays(self) -> dict[str, Any]:
         """Return the action tables, the columns of the grid and the rewards that they were planned for."""
+        if isinstance(self.actions, StageTables):
+            cells = self.S * (self.grid.cells + self.H * self.extra)
+            raise SizeError(
+                f"a stored policy must have its tables in memory, got one that computes its {cells} decisions on demand; raise "
+                "max_bytes, or store policy.to_labels(mdp)", needed=cells, limit=0, name="max_bytes",
+            )  # fmt: skip
         flat = {"target": np.array(self.target), "extra": np.array(self.extra), **self.grid.arrays()}
         flat |= {"paid_shape": np.zeros(2, np.int64)} if self.grid.paid is None else self.grid.paid.arrays()
         return flat | {f"actions_{h}": table for h, table in enumerate(self.actions)}

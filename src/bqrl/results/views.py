@@ -193,7 +193,8 @@ def _action_probabilities(policy: Policy, states: IntArray) -> FloatArray | None
     if isinstance(policy, StochasticPolicy):
         return policy.probabilities[:, states]
     if isinstance(policy, TargetPolicy):
-        table = np.array([policy.actions[h][:, int(policy.column(h, policy.target))] for h in range(policy.H)])
+        found = (policy.decisions(h, policy.target) for h in range(policy.H))
+        table = np.array([actions[:, int(column)] for actions, column in found])
     elif isinstance(policy, MarkovPolicy):
         table = policy.actions
     else:

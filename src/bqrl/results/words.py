@@ -401,6 +401,11 @@ def _(fact: facts.Tied, words: Words = PLAIN) -> str:
 
 
 @remark.register
+def _(fact: facts.StoredInSingle, words: Words = PLAIN) -> str:
+    return f"probabilities stored in 32 bits: relative error of at most {fact.error:.1e}"
+
+
+@remark.register
 def _(fact: facts.DecidedInFractions, words: Words = PLAIN) -> str:
     return f"decided in exact fractions: the shortfall {fact.shortfall} is below {fact.level}"
 

@@ -13,7 +13,8 @@ from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
-from bqrl.planners.target import GuaranteeCurve, exact_grid, guarantee_curve
+from bqrl.planners.room import exact_grid
+from bqrl.planners.target import GuaranteeCurve, guarantee_curve
 from bqrl.policies.protocol import Policy
 
 NO_GRID = "requires returns on an exact grid, got a problem without one; round the rewards or drop the discount"

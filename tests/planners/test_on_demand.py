@@ -1,0 +1,158 @@
+"""Values first, policy on demand: the same bits as the sweep that keeps all its tables."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import random_mdp, small_mdps
+
+import bqrl
+from bqrl.errors import SizeError
+from bqrl.mdp.find_grid import lattice, rounded_grid
+from bqrl.mdp.grid import Lattice
+from bqrl.planners.on_demand import (
+    Checkpointed,
+    columns_of,
+    narrowed,
+    narrows,
+    on_demand_bytes,
+    policy_bytes,
+    spacing,
+    values_first,
+)
+from bqrl.planners.room import sweep_bytes
+from bqrl.planners.sweep import rounding_error, sweep
+
+LEVELS = st.sampled_from([0.1, 0.25, 0.5, 0.9])
+
+
+def grid_of(mdp) -> Lattice:
+    """The lattice of a problem, or a rounded grid if it has none."""
+    return lattice(mdp) or rounded_grid(mdp, 40)
+
+
+@given(small_mdps(), st.randoms(use_true_random=False))
+def test_values_and_policies_have_the_bits_of_the_dense_sweep(mdp, random):
+    grid = grid_of(mdp)
+    dense, lazy = sweep(mdp, grid), values_first(mdp, grid, max_bytes=1e9)
+    if np.count_nonzero(mdp.mu) == 1:
+        assert np.array_equal(lazy.root, dense.root)
+    else:  # an average over first states is a sum whose order may differ
+        assert np.allclose(lazy.root, dense.root, rtol=rounding_error(mdp), atol=0.0)
+    column = random.randrange(int(grid.size[0]))
+    target = float(grid.points(0)[column])
+    policy, expected = lazy.policy(target), dense.policy(target)
+    assert policy.near is not None
+    for h in range(mdp.H):
+        width = policy.near.actions[h].shape[1]
+        assert np.array_equal(policy.near.actions[h], expected.actions[h][:, policy.near.first[h] :][:, :width])
+        assert np.array_equal(policy.actions[h], expected.actions[h])  # from checkpoints
+
+
+@given(small_mdps(), LEVELS)
+def test_a_plan_in_little_memory_is_the_plan_in_much(mdp, tau):
+    full = bqrl.solve(mdp, tau)
+    grid = lattice(mdp)
+    if grid is None or "pairs" in full.details or not narrows(mdp, grid):
+        return
+    limit = on_demand_bytes(mdp, grid, in_folder=False)
+    if limit >= sweep_bytes(mdp, grid):
+        return
+    plan = bqrl.solve(mdp, tau, max_bytes=limit, pairs=False)
+    assert plan.details["curve"].sweep.max_bytes == limit  # values came first
+    assert (plan.value, plan.upper, plan.certain, plan.exact) == (full.value, full.upper, full.certain, full.exact)
+    assert plan.law.equals(full.law)
+
+
+def walk(H=12, S=9, seed=0):
+    """A walk with rewards of 0 to 2 steps."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for s in range(S):
+        for a in range(3):
+            p = rng.dirichlet(np.ones(3))
+            for i, q in enumerate(p):
+                lines.append((s, a, (s + i - 1 + a) % S, q, float(rng.integers(0, 3))))
+    return bqrl.MDP(lines, horizon=H)
+
+
+def test_a_policy_acts_everywhere_from_checkpoints(tmp_path):
+    mdp = walk()
+    grid = lattice(mdp)
+    dense = sweep(mdp, grid).policy(14.0)
+    for folder in (None, tmp_path):
+        policy = values_first(mdp, grid, max_bytes=1e9, folder=folder).policy(14.0)
+        for h in (0, 7, 11, 3):
+            for need in (-5.0, 0.0, 3.0, 14.0, 99.0):
+                assert [policy.act(h, s, need) for s in range(mdp.S)] == [dense.act(h, s, need) for s in range(mdp.S)]
+        assert list(tmp_path.iterdir()) == []  # files in the folder have no name
+        other = walk(seed=3)  # another model: its needs leave the columns of the target
+        law = bqrl.evaluate(other, policy, rewards="this model")
+        assert law.equals(bqrl.evaluate(other, dense, rewards="this model"))
+        played = bqrl.simulate(other.replace(start=4), policy, 50, seed=1, rewards="this model")
+        assert np.array_equal(played, bqrl.simulate(other.replace(start=4), dense, 50, seed=1, rewards="this model"))
+
+
+def test_two_walks_through_all_stages_cost_two_sweeps_and_the_checkpoints():
+    mdp = walk(H=40)
+    tables = Checkpointed(mdp, lattice(mdp), 1e9)
+    assert len(tables) == 40
+    for _ in range(2):
+        for h in range(40):
+            assert tables[h].shape == (mdp.S, int(columns_of(tables.grid)[h]))
+    assert tables.passes == (40 - spacing(40)) + 2 * 40
+    assert np.array_equal(tables[-1], tables[39])
+    assert len(tables[38:]) == 2
+    with pytest.raises(IndexError, match="below 40, got 40"):
+        tables[40]
+
+
+def test_narrowed_columns_follow_the_target():
+    mdp = walk(H=20)
+    grid = lattice(mdp)
+    narrow, first = narrowed(mdp, grid, 20)
+    assert int(narrow.size[0]) == 1
+    assert int(first[0]) == 20
+    assert narrow.cells < 0.6 * grid.cells
+    assert narrow.points(3)[0] == grid.points(3)[int(first[3])]
+    assert policy_bytes(mdp, narrow) < policy_bytes(mdp, grid)
+
+
+def test_tables_that_do_not_fit_anywhere_are_refused_with_what_would():
+    mdp = walk(H=60, S=30)
+    grid = lattice(mdp)
+    least = on_demand_bytes(mdp, grid, in_folder=True)
+    assert least <= on_demand_bytes(mdp, grid, in_folder=False) < sweep_bytes(mdp, grid)
+    with pytest.raises(SizeError, match=r"must fit into max_bytes=.*, got .*; give points.* for a bracket"):
+        bqrl.solve(mdp, 0.1, max_bytes=least - 1, pairs=False)
+    policy = values_first(mdp, grid, max_bytes=1.0).policy(60.0)
+    assert policy.near is None
+    with pytest.raises(SizeError, match=r"the tables of all needs must fit .* give folder for checkpoints"):
+        policy.act(0, 0, 60.0)
+    with pytest.raises(SizeError, match=r"computes its .* decisions on demand; raise max_bytes, or store"):
+        policy.arrays()
+
+
+@given(small_mdps(), LEVELS)
+def test_shortfalls_in_32_bits_stay_within_their_stated_error(mdp, tau):
+    grid = grid_of(mdp)
+    exact, single = (values_first(mdp, grid, max_bytes=1e9, precision=p).root for p in ("float64", "float32"))
+    curve = bqrl.guarantee_curve(mdp, points=40, precision="float32") if narrows(mdp, grid) else None
+    error = rounding_error(mdp) + 1.001 * mdp.H * 2.0**-24
+    assert np.all(np.abs(single - exact) <= error * exact + 1e-37)
+    if curve is not None:
+        best = bqrl.solve(mdp, tau).value
+        assert curve.error >= error - rounding_error(mdp)
+        assert curve(tau) <= best + 1e-9 * (1 + abs(best)) or not curve.certain(tau)
+        assert curve.upper(tau) >= best - 1e-9 * (1 + abs(best))
+
+
+def test_a_plan_from_32_bits_says_so():
+    mdp = random_mdp(np.random.default_rng(4), plain=True)
+    plan = bqrl.solve(mdp, 0.3, precision="float32")
+    assert any("stored in 32 bits: relative error of at most" in line for line in plan.remarks)
+    assert plan.value <= bqrl.solve(mdp, 0.3).value <= plan.upper
+    with pytest.raises(ValueError, match="precision must be"):
+        bqrl.solve(mdp, 0.3, precision="float16")
+    with pytest.raises(ValueError, match="folder must be an existing folder"):
+        bqrl.guarantee_curve(mdp, folder="no such folder")
