@@ -1,13 +1,14 @@
 """Promises from logged episodes: whether they hold, what they are worth, and the time to read a large log.
 
     python benchmarks/logs.py                              read and fit a log of a million steps
-    python benchmarks/logs.py coverage FILE.csv [500]      append one line per simulated log to FILE.csv; resumes
+    python benchmarks/logs.py coverage FILE.csv [500 [N]]  append one line per simulated log (of N episodes); resumes
     python benchmarks/logs.py table FILE.csv [CHART.png]   summarise FILE.csv, and draw the promise against the episodes
     python benchmarks/logs.py icu                          10,000 episodes of ICU-Sepsis under the expert policy
 
-Coverage is the share of simulated logs whose promise the true model keeps; it must be at least the confidence.
-Five problems, two kinds of logging policy: "fixed" plays every action alike; "adaptive" replans after each tenth of the log
-on the frequencies so far and then plays the action with the best mean in 7 of 10 steps.
+Coverage is the share of simulated logs in which both promises hold in the true model, that of the new plan and that of the
+old policy; it must be at least the confidence. Five problems, three kinds of logging: "fixed" plays every action alike; "cuts"
+does, too, and cuts every twentieth episode off after a random step; "adaptive" replans after each tenth of the log on the
+frequencies so far and then plays the action with the best mean in 7 of 10 steps, and is declared as such.
 """
 
 from __future__ import annotations
@@ -33,11 +34,16 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.expected import best_mean
 
 TAU, CONFIDENCE = 0.1, 0.95
-LOGGING = ("fixed", "adaptive")
+LOGGING = ("fixed", "adaptive", "cuts")
+CONFIDENCES = (0.95, 0.9)
+CUT = 0.05  # share of the episodes that are cut off
 WAYS = ("nothing known", "support known", "shared noise")
-EPISODES = (1000, 300, 3000, 100, 10_000)  # in the order of the run
+EPISODES = (300, 1000, 100, 3000, 10_000)  # in the order of the run
 REPLANS = 10  # of the adaptive logging policy
-FIELDS = ("problem", "logging", "episodes", "repetition", "known", "promise", "truth", "claimed", "plug_in")
+FIELDS = (
+    "problem", "logging", "episodes", "repetition", "confidence", "known", "promise", "truth", "claimed", "plug_in", "old",
+    "old_truth",
+)  # fmt: skip
 
 
 def problems() -> dict[str, MDP]:
@@ -86,7 +92,7 @@ def played(mdp: MDP, policy: np.ndarray, episodes: int, rng: np.random.Generator
 
 def simulated(mdp: MDP, kind: str, episodes: int, rng: np.random.Generator) -> dict[str, Any]:
     """A log of one kind, labelled with the names of the model."""
-    if kind == "fixed":
+    if kind != "adaptive":
         log = played(mdp, uniform(mdp), episodes, rng)
     else:
         size, policy, parts = episodes // REPLANS, uniform(mdp), []
@@ -99,7 +105,16 @@ def simulated(mdp: MDP, kind: str, episodes: int, rng: np.random.Generator) -> d
             guess = np.where(seen > 0, counts / np.maximum(seen, 1.0), 1.0 / np.bincount(row)[row])
             policy = towards_mean(mdp.with_probability(guess))
         log = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return labelled(mdp, log)
+    return cut_off(labelled(mdp, log), mdp.H, rng) if kind == "cuts" else labelled(mdp, log)
+
+
+def cut_off(log: dict[str, Any], H: int, rng: np.random.Generator) -> dict[str, Any]:
+    """The log with some episodes cut off after a random step, whose successor is not recorded."""
+    episodes = int(log["episode"].max()) + 1
+    last = np.where(rng.random(episodes) < CUT, rng.integers(0, H, episodes), H)[log["episode"]]
+    at = log["stage"] == last
+    marked = log | {"next_state": np.where(at, "", log["next_state"]), "end": np.where(at, "truncated", "")}
+    return {name: column[log["stage"] <= last] for name, column in marked.items()}
 
 
 def labelled(mdp: MDP, log: dict[str, Any]) -> dict[str, Any]:
@@ -127,12 +142,13 @@ def embedded(mdp: MDP, estimate: Estimate) -> MDP:
     return MDP(listed, start=names[mdp.state_label(mdp.start)], horizon=mdp.H)
 
 
-def fitted(mdp: MDP, log: dict[str, Any], way: str) -> Estimate:
+def fitted(mdp: MDP, log: dict[str, Any], way: str, kind: str = "fixed", confidence: float = CONFIDENCE) -> Estimate:
     """The estimate with what is known beforehand; every problem is stationary."""
+    adaptive = kind == "adaptive"
     if way == "nothing known":
         bounds = (float(mdp.reward.min()), float(mdp.reward.max()))
-        return fit(log, CONFIDENCE, stationary=True, reward_range=bounds)
-    return fit(log, CONFIDENCE, model=mdp if way == "shared noise" else mdp.with_noise(None))
+        return fit(log, confidence, stationary=True, reward_range=bounds, adaptive=adaptive)
+    return fit(log, confidence, model=mdp if way == "shared noise" else mdp.with_noise(None), adaptive=adaptive)
 
 
 def ways(mdp: MDP) -> tuple[str, ...]:
@@ -140,35 +156,45 @@ def ways(mdp: MDP) -> tuple[str, ...]:
     return WAYS if mdp.noise is not None else WAYS[:2]
 
 
-def promises(mdp: MDP, kind: str, episodes: int, seed: Any) -> Iterator[dict[str, Any]]:
-    """For each way on one simulated log: the promise and its plan's true value, the plug-in plan's claim and true value."""
+def true_value(mdp: MDP, plan: bqrl.Plan) -> float:
+    """The quantile of a plan's policy in the true model, where an outcome that the log does not show has its own reward."""
+    return bqrl.evaluate(mdp, plan.policy, rewards="this model").quantile(TAU)
+
+
+def promises(
+    mdp: MDP, kind: str, episodes: int, seed: Any, confidences: tuple[float, ...] = (CONFIDENCE,)
+) -> Iterator[dict[str, Any]]:
+    """For each way on one simulated log: both promises and their true values, the plug-in plan's claim and true value."""
     log = simulated(mdp, kind, episodes, np.random.default_rng(seed))
-    for way in ways(mdp):
-        estimate = fitted(mdp, log, way)
+    old_truth = bqrl.evaluate(mdp, bqrl.StochasticPolicy(uniform(mdp))).quantile(TAU)
+    for confidence, way in product(confidences, ways(mdp)):
+        estimate = fitted(mdp, log, way, kind, confidence)
         truth = embedded(mdp, estimate) if estimate.added else mdp
         plan, plug_in = estimate.solve(TAU), estimate.plug_in(TAU)
         yield {
-            "known": way, "promise": plan.value, "truth": bqrl.evaluate(truth, plan.policy).quantile(TAU),
-            "claimed": plug_in.value, "plug_in": bqrl.evaluate(truth, plug_in.policy).quantile(TAU),
+            "confidence": confidence, "known": way,
+            "promise": plan.value, "truth": true_value(truth, plan),
+            "claimed": plug_in.value, "plug_in": true_value(truth, plug_in),
+            "old": estimate.old_promise(TAU), "old_truth": old_truth,
         }  # fmt: skip
 
 
-def coverage(path: Path, repetitions: int) -> None:
+def coverage(path: Path, repetitions: int, sizes: tuple[int, ...] = EPISODES) -> None:
     """Append one line per problem, logging policy, number of episodes, log and way; lines already there are not repeated."""
     done = {tuple(line[name] for name in FIELDS[:4]) for line in lines(path)}
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
         if not done:
             writer.writeheader()
-        known, first = list(problems().items()), EPISODES[0]
-        sizes = [(first, repetitions), *((size, repetitions // 5) for size in EPISODES[1:])]
-        for episodes, logs in [*sizes, *((size, repetitions) for size in EPISODES[1:])]:  # medians need fewer logs
-            for (i, (name, mdp)), kind, k in product(enumerate(known), LOGGING, range(logs)):
+        known = list(problems().items())
+        some = [(sizes[0], repetitions), *((size, repetitions // 5) for size in sizes[1:])]  # medians need fewer logs
+        for episodes, logs in [*some, *((size, repetitions) for size in sizes[1:])]:
+            for k, (i, (name, mdp)), kind in product(range(logs), enumerate(known), LOGGING):
                 cell = {"problem": name, "logging": kind, "episodes": episodes, "repetition": k}
                 if tuple(map(str, cell.values())) not in done:
                     done.add(tuple(map(str, cell.values())))
                     seed = (i, LOGGING.index(kind), episodes, k)
-                    writer.writerows(cell | found for found in promises(mdp, kind, episodes, seed))
+                    writer.writerows(cell | found for found in promises(mdp, kind, episodes, seed, CONFIDENCES))
                     file.flush()
 
 
@@ -181,24 +207,26 @@ def lines(path: Path) -> list[dict[str, str]]:
 
 
 def summary(path: Path) -> list[tuple[object, ...]]:
-    """One row per problem, logging policy, knowledge and number of episodes."""
+    """One row per confidence, problem, logging policy, knowledge and number of episodes."""
     cells: dict[tuple[str, ...], list[dict[str, float]]] = defaultdict(list)
     for line in lines(path):
-        key = tuple(line[name] for name in ("problem", "logging", "known", "episodes"))
-        cells[key].append({name: float(line[name]) for name in FIELDS[5:]})
+        key = tuple(line[name] for name in ("confidence", "problem", "logging", "known", "episodes"))
+        cells[key].append({name: float(line[name]) for name in FIELDS[6:]})
     best = {name: bqrl.guarantee_curve(mdp)(TAU) for name, mdp in problems().items()}
     rows: list[tuple[object, ...]] = []
-    for (name, kind, way, episodes), found in cells.items():
-        promise, truth, claimed, plug_in = (np.array([one[key] for one in found]) for key in FIELDS[5:])
+    for (confidence, name, kind, way, episodes), found in cells.items():
+        promise, truth, claimed, plug_in, old, old_truth = (np.array([one[key] for one in found]) for key in FIELDS[6:])
+        both = (promise <= truth + 1e-9) & (old <= old_truth + 1e-9)
         rows.append(
             (
-                name, kind, way, int(episodes), len(found), float(np.mean(promise <= truth + 1e-9)),
-                float(np.median(promise)), float(np.median(truth)), best[name], float(np.median(plug_in)),
-                float(np.mean(claimed > plug_in + 1e-9)),
+                float(confidence), name, kind, way, int(episodes), len(found), float(np.mean(both)),
+                float(np.mean(promise <= truth + 1e-9)), float(np.mean(old <= old_truth + 1e-9)),
+                float(np.median(np.maximum(promise, old))), float(np.median(promise)), float(np.median(old)),
+                float(np.median(truth)), best[name], float(np.median(plug_in)), float(np.mean(claimed > plug_in + 1e-9)),
             )
         )  # fmt: skip
     order = {name: i for i, name in enumerate((*problems(), *LOGGING, *WAYS))}
-    return sorted(rows, key=lambda row: (order[str(row[0])], order[str(row[1])], order[str(row[2])], row[3]))
+    return sorted(rows, key=lambda row: (-float(str(row[0])), *(order[str(row[i])] for i in (1, 2, 3)), row[4]))
 
 
 def large_file(steps: int) -> None:
@@ -234,12 +262,15 @@ def icu(episodes: int = 10_000) -> None:
     estimate = fit(log, CONFIDENCE, model=mdp)
     print(estimate)
     for tau in (0.1, 0.3, 0.5):
-        plan, logged = estimate.solve(tau), estimate.logged(tau)["value"]
+        plan, logged = estimate.solve(tau), estimate.logged(tau)
         truth, best = bqrl.evaluate(mdp, plan.policy).quantile(tau), bqrl.guarantee_curve(mdp)(tau)
+        expert_truth = bqrl.evaluate(mdp, bqrl.StochasticPolicy(policy)).quantile(tau)
         later = [one["value"] for one in estimate.projection(tau, (10, 100, 1000))]
         print(
-            f"tau {tau}: promise {plan.value:g}, true value of its plan {truth:g}, logging policy {logged:g}, optimum {best:g}"
+            f"tau {tau}: headline {max(plan.value, logged['lower']):g}; old policy promises {logged['lower']:g}, has {logged}"
         )
+        print(f"  true value of the old policy {expert_truth:g}, optimum {best:g}")
+        print(f"  new plan ({plan.details['chosen']}) promises {plan.value:g}, its true value {truth:g}")
         print(
             f"  plug-in plan claims {estimate.plug_in(tau).value:g}; projections for 10, 100, 1000 times the data {later}"
         )
@@ -253,8 +284,8 @@ def draw(rows: list[tuple[object, ...]], path: Path) -> None:
     import altair as alt
 
     values = []
-    for name, kind, way, episodes, _, _, promise, _, best, plug_in, _ in rows:
-        if kind == LOGGING[0]:
+    for confidence, name, kind, way, episodes, *_, promise, _, _, best, plug_in, _ in rows:
+        if kind == LOGGING[0] and confidence == CONFIDENCE:
             values.append({"problem": name, "episodes": episodes, "value": promise, "line": f"promise, {way}"})
             if way == WAYS[1]:
                 values.append({"problem": name, "episodes": episodes, "value": best, "line": "optimum"})
@@ -278,14 +309,14 @@ def main() -> None:
 
     words = sys.argv[1:]
     if words[:1] == ["coverage"]:
-        coverage(Path(words[1]), int(words[2]) if words[2:] else 500)
+        coverage(Path(words[1]), int(words[2]) if words[2:] else 500, tuple(map(int, words[3:])) or EPISODES)
     elif words[:1] == ["table"]:
         rows = summary(Path(words[1]))
         head = (
-            "problem", "logging", "known", "episodes", "logs", "promise holds", "promise", "its plan, true", "optimum",
-            "plug-in, true", "plug-in breaks",
+            "confidence", "problem", "logging", "known", "episodes", "logs", "both hold", "new holds", "old holds", "headline",
+            "new plan", "old policy", "new plan, true", "optimum", "plug-in, true", "plug-in breaks",
         )  # fmt: skip
-        table(f"medians, tau {TAU}, confidence {CONFIDENCE}", head, rows)
+        table(f"medians, tau {TAU}", head, rows)
         if words[2:]:
             draw(rows, Path(words[2]))
     elif words[:1] == ["icu"]:

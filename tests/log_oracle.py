@@ -11,6 +11,8 @@ import numpy as np
 
 from bqrl.logs.balls import Balls
 
+LOST = "lost"  # the memory after a state that the log does not show; policies without memory have None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
@@ -70,7 +72,7 @@ def exact_law(problem, estimate, policy):
     for h in range(problem.H):
         after = defaultdict(float)
         for (s, memory, total), p in now.items():
-            lost = memory is None or s not in state
+            lost = memory is LOST or s not in state
             a = "a0" if lost else estimate.mdp.action_names[policy.act(h, state[s], memory)]
             for q, s_next, r in problem.outcomes(h, s, a):
                 paid = round(total + estimate.mdp.discount**h * r, 9)
@@ -79,7 +81,7 @@ def exact_law(problem, estimate, policy):
                     continue
                 known = not lost and s_next in state
                 number = estimate.mdp.action_names.index(a) if known else -1
-                moved = policy.next(memory, h, state[s], number, r, state[s_next]) if known else None
+                moved = policy.next(memory, h, state[s], number, r, state[s_next]) if known else LOST
                 after[s_next, moved, paid] += p * q
         now = after
     for (*_, total), p in now.items():

@@ -30,7 +30,7 @@ def log(tmp_path):
 def test_the_command_prints_three_policies_the_sentence_and_what_limits_it(cli, log):
     code, out, err = cli("fit", log, "--tau", "0.1", "--columns", "state=condition", "--reward-range", "0,1")
     assert (code, err) == (0, "")
-    for words in ("logging policy", "not a promise", "robust plan", "With 95 % confidence, in 9 of 10 episodes", "Coverage:",
+    for words in ("old policy", "not a promise", "new plan", "With 95 % confidence, in 9 of 10 episodes", "Coverage:",
                   "The rows whose uncertainty adds most to", "A projection for more data, not a promise"):  # fmt: skip
         assert words in out
 
@@ -39,7 +39,7 @@ def test_the_command_prints_json(cli, log):
     code, out, _ = cli("fit", log, "--tau", 0.1, "--columns", "state=condition", "--reward-range", "0,1", "--json")
     content = strict(out)
     assert code == 0
-    assert [row["policy"] for row in content["policies"]] == ["logging policy", "plug-in plan", "robust plan"]
+    assert [row["policy"] for row in content["policies"]] == ["old policy", "plug-in plan", "new plan"]
     assert content["policies"][2]["value"] <= content["policies"][1]["value"]
     assert content["coverage"]["rows_seen"] == 4
     asked = ("--certainty", "90%", "--columns", "state=condition", "--reward-range", "0,1", "--json")
@@ -79,9 +79,9 @@ def test_the_unit_and_the_name_of_a_stage(cli, log):
         " QALY, assuming that",
         " QALY, the lowest that is not promised.",
         "added probability",
-        "95 % confidence interval of the logging",
+        "95 % confidence interval of the old policy's quantile",
     ):
-        assert words in out
+        assert words in " ".join(out.split())
     limits = out.partition(" QALY, the lowest that is not promised.\n")[2].splitlines()
     assert limits[0].split()[:4] == ["week", "state", "action", "visits"]
     assert {line.split()[0] for line in limits[2 : limits.index("")]} == {"1", "2"}
@@ -140,12 +140,13 @@ def test_a_buffer_applies_to_every_number(cli, log):
     content = strict(cli("fit", *options, "--beta", 0.2, "--json")[1])
     estimate = bqrl.fit(log, columns={"state": "condition"}, reward_range=(0, 1))
     logging, plug_in, robust = content["policies"]
-    assert robust["value"] == estimate.solve(0.2, 0.2).value
-    assert plug_in["value"] == estimate.plug_in(0.2, 0.2).value > robust["value"]
+    assert robust["promise"] == estimate.solve(0.2, 0.2).value
+    assert plug_in["value"] == estimate.plug_in(0.2, 0.2).value > robust["promise"]
     worst = np.sort(estimate.returns)[: round(0.2 * estimate.returns.size)]
     assert logging["value"] == pytest.approx(worst.mean())
     assert [row["value"] for row in content["projection"]] == sorted(row["value"] for row in content["projection"])
-    assert robust["value"] < content["projection"][0]["value"] < plug_in["value"]
+    assert robust["promise"] < content["projection"][0]["value"] < plug_in["value"]
+    assert logging["promise"] == estimate.old_promise(0.2, 0.2) < logging["value"]
     assert "over the worst 20 % of episodes you get at least" in content["sentence"]
     assert "CVaR at 0.2" in cli("fit", *options, "--beta", 0.2)[1].splitlines()[1]
     assert_refused(cli("fit", *options, "--beta", 0.3), "beta must be a number in [0, tau] = [0, 0.2], got 0.3")

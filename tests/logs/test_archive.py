@@ -35,7 +35,7 @@ def test_files_that_are_no_estimates_are_one_line(tmp_path):
         ({"visits": np.zeros(3, int)}, r"'visits' must have one entry .* shape \(1, 3, 1\), got \(3,\)"),
         ({"most": np.array([["x"]])}, r"'most' must have one entry .*, got \(1, 1\) of <U1"),
         ({"added": np.array([99])}, r"'added' must be a list of states below 3, got"),
-        ({"whole": np.array([0, 0, 20, 20, 20, 1])}, "'whole' must hold counts, got"),
+        ({"whole": np.array([0, 0, 20, 20, 20, 1, 0])}, "'whole' must hold counts, got"),
         ({"numbers": np.array([2.0, 0.95, 0.0, 0.0])}, "'numbers' must begin with delta and the confidence"),
     ],
 )

@@ -102,7 +102,7 @@ def test_gains_say_why_a_declaration_lowers_the_promise():
     log = dict(zip(("episode", "state", "next_state"), zip(*steps, strict=True), strict=True))
     log |= {"action": ["go"] * 4000, "reward": [float(s != t) for _, s, t in steps]}
     start = {f"s{i}": 1 / 40 for i in range(40)}
-    estimate = fit(log, reward_range=(0, 1), support="states", start=start)
+    estimate = fit(log, reward_range=(0, 1), support="states", start=start, adaptive=True)
     support = next(gain for gain in estimate.gains(0.833) if gain["declaration"] == "support")
     assert support["without"] > support["value"]
     assert "more outcomes than the log shows" in support["note"]

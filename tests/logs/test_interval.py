@@ -5,7 +5,7 @@ from scipy.stats import binom
 
 from bqrl.laws.law import Law
 from bqrl.logs.fit import fit
-from bqrl.logs.interval import quantile_interval
+from bqrl.logs.interval import buffered_lower, quantile_interval
 
 
 @pytest.mark.parametrize("tau", [0.05, 0.1, 0.5, 0.9])
@@ -37,3 +37,23 @@ def test_intervals_contain_the_true_median():
 def test_the_empirical_quantile_is_that_of_the_law_of_the_returns(n, tau):
     returns = np.random.default_rng(n).permutation(n).astype(float)
     assert quantile_interval(returns, tau, 0.9)["value"] == Law(returns, np.full(n, 1 / n)).quantile(tau)
+
+
+def test_buffered_lower_ends_hold():
+    """400 samples of 60: each end fails with probability 0.05 at most; more than 40 failures have probability below 0.0001."""
+    rng, failures, nothing = np.random.default_rng(1), 0, 0
+    for _ in range(400):
+        lower = buffered_lower(rng.random(60), 0.5, 0.5, 0.9, 0.0)
+        failures += lower > 0.25  # the mean of the lower half
+        nothing += lower == 0.0
+    assert failures <= 40
+    assert nothing == 0
+    assert buffered_lower(np.ones(9), 0.5, 0.5, 0.9, -np.inf) == -np.inf
+
+
+def test_buffered_lower_ends_move_mass_to_the_floor():
+    """100 returns of 1 and a mass of eps at 0: the CVaR at 0.5 is 1 - eps / 0.5."""
+    eps = np.sqrt(np.log(40.0) / 200.0)
+    assert buffered_lower(np.ones(100), 0.5, 0.5, 0.95, 0.0) == pytest.approx(1.0 - eps / 0.5)
+    cut = np.r_[np.ones(90), np.full(10, -np.inf)]  # returns that are not known
+    assert buffered_lower(cut, 0.5, 0.5, 0.95, 0.0) == pytest.approx(1.0 - (eps + 0.1) / 0.5)

@@ -10,6 +10,7 @@ from logged_problems import coin, simulated
 from bqrl.logs.fit import fit
 from bqrl.results.charts import image
 from bqrl.results.estimates import (
+    CLAIM,
     FILES,
     MAX_ROWS,
     coverage_chart,
@@ -34,8 +35,11 @@ def test_the_document_has_three_policies_the_reason_and_the_gains(estimate):
     content = fit_document(estimate, plan)
     logged, plug_in, robust = content["policies"]
     assert logged["lower"] <= logged["value"] <= logged["upper"]
-    assert (plug_in["meaning"], robust["meaning"]) == ("not a promise", "promise")
-    assert robust["value"] == plan.value <= plug_in["value"]
+    assert (plug_in["meaning"], robust["meaning"]) == (CLAIM, CLAIM)
+    assert plug_in["promise"] <= robust["promise"] == plan.value <= plug_in["value"]
+    assert logged["promise"] == logged["lower"] == estimate.old_promise(0.1)
+    assert content["headline"]["promise"] == max(logged["promise"], robust["promise"])
+    assert content["helps"] == estimate.helps(0.1)
     assert content["useful"] == (content["reason"] is None) == (estimate.reason(0.1) is None)
     assert content["gains"] == estimate.gains(0.1)
     assert content["sentence"].startswith("With 95 % confidence")
@@ -72,7 +76,7 @@ def test_amounts_and_stages_of_a_fit_are_in_the_words_of_the_problem(estimate):
 def test_the_interval_of_the_logging_policy_has_a_level_and_a_method(estimate):
     plan = estimate.solve(0.1)
     result = fit_result(estimate, plan, Words(title="x"), {})
-    said = "95 % confidence interval of the logging policy's quantile, from order statistics of independent episodes."
+    said = "95 % confidence interval of the old policy's quantile, from order statistics of independent episodes."
     assert result.tables["policies"].caption.endswith(f"Lower and upper: {said}")
     assert " ".join(result.charts["promise"]["title"]["subtitle"]).endswith(f"Line: {said}")
 
@@ -83,7 +87,7 @@ def test_with_a_buffer_the_logging_policy_has_no_interval_and_none_is_claimed():
     plan = estimate.solve(0.4, 0.2)
     content = fit_document(estimate, plan)
     logged = content["policies"][0]
-    assert [*logged] == ["policy", "value", "lower", "upper", "meaning"]
+    assert [*logged] == ["policy", "value", "lower", "upper", "meaning", "promise"]
     assert (logged["lower"], logged["upper"], logged["meaning"]) == (None, None, "estimate without an interval")
     result = fit_result(estimate, plan, Words(title="x"), {})
     said = result.tables["policies"].caption + str(result.charts["promise"])
@@ -147,7 +151,8 @@ def test_the_reason_is_a_sentence_of_the_result():
     plan = estimate.solve(0.1)
     result = fit_result(estimate, plan, Words(title="title"), {}, draw=False)
     assert any(
-        str(line).startswith("No useful promise is possible: action 'a' in state 's'") for line in result.sentences
+        str(line).startswith("No useful promise is possible for a new plan: action 'a' in state 's'")
+        for line in result.sentences
     )
     assert "gains" not in result.tables
 
@@ -175,7 +180,7 @@ def test_gains_in_words():
 def test_the_chart_of_promises_leaves_out_what_is_not_finite():
     rows = [
         {"policy": "logging policy", "value": 1.0, "lower": -np.inf, "upper": 2.0, "meaning": "estimate with an interval"},
-        {"policy": "robust plan", "value": -np.inf, "lower": None, "upper": None, "meaning": "promise"},
+        {"policy": "new plan", "value": 5.0, "lower": None, "upper": None, "meaning": CLAIM, "promise": None},
     ]  # fmt: skip
     content = {"policies": rows, "projection": [{"factor": 2, "episodes": 8, "value": 3.0}]}
     spec = promise_chart(content, "0.1-quantile", "an interval").to_dict()
@@ -195,7 +200,7 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
 
 
 def test_large_amounts_have_no_exponent_on_the_chart_of_promises():
-    row = {"policy": "robust plan", "value": 1_234_567.0, "lower": None, "upper": None, "meaning": "promise"}
+    row = {"policy": "plug-in plan", "value": 1_234_567.0, "lower": None, "upper": None, "meaning": CLAIM}
     spec = promise_chart({"policies": [row], "projection": []}, "0.1-quantile", "an interval").to_dict()
     assert spec["layer"][2]["encoding"]["text"]["field"] == "text"
     assert chart_values(spec, 2)[0]["text"] == "1,234,567"

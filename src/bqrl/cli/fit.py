@@ -16,7 +16,18 @@ from bqrl.mdp.files.facts import parse_start
 from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.result import check_folder
 
-ARGUMENTS = ("columns", "horizon", "discount", "start", "stationary", "support", "reward_range", "ends", "reward_by")
+ARGUMENTS = (
+    "columns",
+    "horizon",
+    "discount",
+    "start",
+    "stationary",
+    "support",
+    "reward_range",
+    "ends",
+    "reward_by",
+    "adaptive",
+)
 ENDS = "Episodes with fewer steps than the horizon: terminal (complete, the default) or truncated (cut off)."
 SHOWN = ("policies", "limits", "projection")  # tables printed
 
@@ -41,6 +52,7 @@ class Fit(SharedOptions):
     reward_by: Annotated[str | None, Option(help="state-action: only state and action determine the reward.")] = None
     support: Annotated[str | None, Option(help="states: the log shows every state that can occur.")] = None
     ends: Annotated[str | None, Option(help=ENDS)] = None
+    adaptive: Annotated[bool, Option("--adaptive", help="The policy that wrote the log changed with the data.")] = False
 
     def run(self) -> None:
         """Fit the log, plan, and show three policies, the promise and what limits it."""

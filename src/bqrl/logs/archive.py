@@ -35,6 +35,7 @@ class StoredEstimate:
     floor: float
     lowest: float
     added: tuple[int, ...]
+    adaptive: bool = False
 
 
 def estimate_arrays(estimate: StoredEstimate) -> dict[str, Any]:
@@ -46,7 +47,10 @@ def estimate_arrays(estimate: StoredEstimate) -> dict[str, Any]:
         "tries": estimate.tries, "uncounted": estimate.uncounted, "returns": estimate.returns,
         "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
         "whole": np.array(
-            [balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.tries.sum(), estimate.start_atoms]
+            [
+                balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.tries.sum(), estimate.start_atoms,
+                estimate.adaptive,
+            ]
         ),
         "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest]),
     }  # fmt: skip
@@ -83,7 +87,7 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
         f"have one count per state, shape {known.shape[:2]}",
         f"{uncounted.shape} of {uncounted.dtype}",
     )
-    rows, free, episodes, steps, _, atoms = (int(x) for x in arrays["whole"].tolist())
+    rows, free, episodes, steps, _, atoms, adaptive = (int(x) for x in arrays["whole"].tolist())
     delta, confidence, floor, lowest = (float(x) for x in arrays["numbers"].tolist())
     returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
     require(returns.ndim == 1, "returns", "be a list", f"shape {returns.shape}")
@@ -97,5 +101,5 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
         "mdp": mdp, "balls": Balls(known=known, **per_row, free=bool(free), rows=rows, delta=delta), "confidence": confidence,
         "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "episodes": episodes,
         "steps": steps, "tries": tries, "uncounted": uncounted, "start_atoms": atoms, "floor": floor, "lowest": lowest,
-        "added": tuple(added.tolist()),
+        "added": tuple(added.tolist()), "adaptive": bool(adaptive),
     }  # fmt: skip

@@ -7,6 +7,11 @@ value for every kernel of the balls, hence for the true one:
 
 If the law of the first state is estimated too, it may differ from the frequencies by a mass of at most `start_error`, which
 is subtracted from the level: W_rob(x) < tau - start_error.
+
+The policy that wrote the log has a promise of its own, from its own returns, if these are independent (`interval`). Half of
+the error probability belongs to it, and the other half to the balls, so that both promises hold at once with the stated
+confidence, and the higher one may be chosen after both are seen. If the log is declared adaptive, the old policy has no
+promise, and the balls take the whole.
 """
 
 from __future__ import annotations
@@ -32,27 +37,34 @@ from bqrl.laws.objectives import (
     quantile_objective,
 )
 from bqrl.logs.archive import StoredEstimate, estimate_arrays, fields
-from bqrl.logs.interval import quantile_interval
+from bqrl.logs.candidates import PLUG_IN, ROBUST_PLAN, Choice, Set, choose, usual_actions
+from bqrl.logs.interval import buffered_lower, quantile_interval
 from bqrl.logs.limits import next_target, shares
+from bqrl.logs.trials import contradicted
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.files import write_arrays
 from bqrl.planners.facts import (
     Fact,
     Guaranteed,
+    LowersPromise,
     NothingToLearn,
     OpenStates,
     Promised,
+    SamePromise,
     UncertainRow,
     UnknownStart,
     UntriedState,
 )
 from bqrl.planners.plan import Plan
 from bqrl.planners.solve import solve
+from bqrl.planners.uncertain import half_radius, robust_value
 
 # Assumptions that mention stages; {} is replaced by the word for a stage.
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
 POOLED = "their law is the same in every {}"
 MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
+INDEPENDENT = "the logged episodes are independent and follow one policy, which you keep"
+COMPLETE = "are complete, and none is longer"  # assumptions with these words also concern the old policy
 LOWERS = (
     "the promise is higher without it",
     "it allows more outcomes than the log shows, and radii grow with their number",
@@ -101,8 +113,12 @@ class Estimate(StoredEstimate, Charted):
         The lowest possible return, -inf if unseen outcomes count as a return below all others; the lowest of the others.
     added : tuple of int
         Indices of the states "(end)" and "(unseen)"; empty if a model was given.
+    adaptive : bool
+        Whether the log was declared adaptive, so that the policy that wrote it has no promise.
     refits : mapping of str to callable
         For each declaration, a function that fits the log again without it; empty if the estimate comes from a file.
+    trials : mapping of str to callable
+        For each step that may help, such as a further declaration, a function that fits the log as if it had been taken.
 
     Examples
     --------
@@ -114,6 +130,7 @@ class Estimate(StoredEstimate, Charted):
     """
 
     refits: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
+    trials: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
     _memo: dict[Any, Any] = field(default_factory=dict, repr=False)  # plans and limits by level
 
     @property
@@ -158,7 +175,12 @@ class Estimate(StoredEstimate, Charted):
     def solve(
         self, objective: Objective | float | None = None, beta: float = 0.0, *, tau: float | None = None, **options: Any
     ) -> Plan:
-        """Return the robust plan; its `value` is what is promised with the estimate's confidence.
+        """Return the new plan; its `value` is what its policy promises with the estimate's confidence.
+
+        The promise is the highest of all policies. Of several policies that are proven to keep it, the plan has the one that
+        is worth most in the empirical model; if every policy keeps it or there is none, the plug-in plan. The old policy, the
+        one that wrote the log, may promise more: the first of the `remarks` then says so and `details["old_promise"]` holds
+        its promise, but `policy` and `value` remain those of the new plan, because a log does not tell how to play the old one.
 
         Parameters
         ----------
@@ -187,13 +209,101 @@ class Estimate(StoredEstimate, Charted):
         tau, beta = promised_levels(check_objective(objective, tau, beta))
         if options or (tau, beta) not in self._memo:
             plan = self._solve_robust(tau, beta, *self._ball(1), self.start_error(), options)
-            facts = (self._promised(tau, beta, plan.value), *self._open_states())
+            chosen = self._choose(plan, options)
+            facts: list[Fact] = [self._promised(tau, beta, plan.value), *self._open_states()]
+            facts += [*self._same_promise(plan, chosen), *self._lowered(tau, beta, plan.value)]
             proofs = (note for note in plan.notes if not isinstance(note, Guaranteed))  # the promise replaces it
-            plan = replace(plan, notes=(*facts, *proofs), details=plan.details | {"estimate": self})
+            details = plan.details | {
+                "estimate": self,
+                "chosen": chosen.name,
+                "old_promise": self.old_promise(tau, beta),
+            }
+            plan = replace(
+                plan, policy=chosen.policy, law=chosen.law, law_upper=chosen.law_upper, notes=(*facts, *proofs),
+                nominal=plan.objective(chosen.law), details=details,
+            )  # fmt: skip
             if options:
                 return plan
             self._memo[tau, beta] = plan
         return cast(Plan, self._memo[tau, beta])
+
+    def _choose(self, plan: Plan, options: dict[str, Any]) -> Choice:
+        """Return the policy of the new plan, given the robust plan."""
+        robust = Choice(name=ROBUST_PLAN, policy=plan.policy, law=plan.law, law_upper=plan.law_upper)
+        if self._is_exact:  # the robust plan is the plug-in plan
+            return robust
+        if self.trivial(plan.value):
+            plain = self.plug_in(plan.tau, plan.beta, **options)
+            return Choice(name=PLUG_IN, policy=plain.policy, law=plain.law, law_upper=plain.law_upper)
+        if plan.beta > 0.0:  # the planner has compared several policies
+            return robust
+        usual = usual_actions(self.mdp, self.tries)
+        return choose(self._kernels(plan.tau), plan, self.plug_in(plan.tau, **options), usual, plan.objective)
+
+    def _kernels(self, tau: float) -> Set:
+        """Return the kernels of the balls, with the level that remains for them."""
+        radius, missing = self._ball(1)
+        half = half_radius(self.mdp, radius)
+        outside = None if missing is None else np.where(half > 0.0, missing.reshape(half.shape), 0.0)
+        return Set(mdp=self.mdp, half=half, missing=outside, level=tau - self.start_error())
+
+    def promise_of(self, policy: Any, tau: Objective | float, beta: float = 0.0) -> float:
+        """Return what a policy is proven to guarantee for every kernel of the balls, hence with the estimate's confidence.
+
+        Parameters
+        ----------
+        policy : Policy or Plan
+            A policy for `estimate.mdp`.
+        tau : Quantile, Buffered or float
+            The objective, or the level of a quantile in (0, 1).
+        beta : float
+            Buffer of the level.
+
+        Returns
+        -------
+        float
+            -inf if nothing is promised. Such promises hold for all policies at once, so the policy may be chosen after the
+            log was seen.
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
+        >>> estimate = bqrl.fit(log, reward_range=(0, 1))
+        >>> estimate.promise_of(estimate.plug_in(0.5), tau=0.5)
+        1.0
+        """
+        tau, beta = promised_levels(tau, beta)
+        played = policy.policy if isinstance(policy, Plan) else policy
+        kernels = self._kernels(tau)
+        if kernels.level <= (LEVEL_SLACK if beta > 0.0 else 0.0):
+            return -math.inf
+        if beta == 0.0:
+            value = kernels.promise_of(played)
+        else:
+            inner = min(beta, kernels.level)
+            value = robust_value(self.mdp, played, kernels.level, inner, kernels.half, kernels.missing)
+            value = self._with_worst(value, inner, beta)
+        return -math.inf if self._below_all(value) else value
+
+    def _same_promise(self, plan: Plan, chosen: Choice) -> list[Fact]:
+        """Return the fact that another policy than the robust plan is handed out."""
+        if chosen.name == ROBUST_PLAN:
+            return []
+        values = {"value": plan.objective(chosen.law), "robust": plan.objective(plan.law)}
+        return [SamePromise(name=chosen.name, objective=plan.objective, useless=self.trivial(plan.value), **values)]
+
+    def _lowered(self, tau: float, beta: float, value: float) -> list[Fact]:
+        """Return the fact that the declared support lowers the promise, as it may; empty if it does not."""
+        if "support" not in self.refits:
+            return []
+        try:
+            without = self.refits["support"]()._projected_value(tau, beta, 1)
+        except (ArgumentError, FileFormatError):  # the log cannot be fitted without it
+            return []
+        if without <= value:
+            return []
+        return [LowersPromise(declaration="support", value=value, without=without, why=LOWERS[1])]
 
     def plug_in(self, tau: Objective | float, beta: float = 0.0, **options: Any) -> Plan:
         """Return the plan that treats the empirical model as the true one; its value is not a promise."""
@@ -244,15 +354,21 @@ class Estimate(StoredEstimate, Charted):
             inner = min(beta, level)
             plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", missing=missing, **options)
             value = plan.value
-            if beta > inner:  # levels below the start error contribute the lowest return
-                value = (inner * value + (beta - inner) * self._worst_return()) / beta
-            if self._has_misses and value < self.lowest - 1e-9 * abs(self.lowest):
-                value = -math.inf
+            value = self._with_worst(value, inner, beta)
+            value = -math.inf if self._below_all(value) else value
         law = plan.law
         objective = quantile_objective(tau, beta)
         nominal = objective(law)
         details = plan.details | {"confidence": self.confidence, "assumptions": self.assumptions, "start_error": error}
         return replace(plan, objective=objective, value=value, nominal=nominal, attitude="robust", details=details)
+
+    def _with_worst(self, value: float, inner: float, beta: float) -> float:
+        """Return a buffered quantile whose levels below the start error contribute the lowest return."""
+        return (inner * value + (beta - inner) * self._worst_return()) / beta if beta > inner else value
+
+    def _below_all(self, value: float) -> bool:
+        """Return whether a value lies below all returns that are possible without an unseen outcome."""
+        return self._has_misses and value < self.lowest - 1e-9 * abs(self.lowest)
 
     def _ball(self, more: int) -> tuple[FloatArray, FloatArray | None]:
         """Return the radii and the bounds on unseen mass of the rows, shape (H, S, A), with `more` times as many episodes."""
@@ -285,7 +401,8 @@ class Estimate(StoredEstimate, Charted):
         return Promised(
             value=value, objective=quantile_objective(tau, beta), confidence=self.confidence, episodes=self.episodes,
             assumptions=self.assumptions, no_data=not none and self._uses_no_data(tau, beta, value),
-            start_estimated=self.start_atoms > 0, declare=declare if none else "",
+            start_estimated=self.start_atoms > 0, declare=declare if none else "", old=self.old_promise(tau, beta),
+            old_assumptions=(INDEPENDENT, *(text for text in self.assumptions if COMPLETE in text)),
         )  # fmt: skip
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
@@ -427,6 +544,38 @@ class Estimate(StoredEstimate, Charted):
             found.append({"declaration": name, "without": without, "value": value, "note": note})
         return found
 
+    def helps(self, tau: Objective | float, beta: float = 0.0) -> list[dict[str, Any]]:
+        """Return what would raise the promise, best first: further declarations, and events that could be recorded.
+
+        The log is fitted again with each declaration that it does not contradict. These are projections: a declaration must be
+        true before it is made, and it is not true because it helps.
+
+        Parameters
+        ----------
+        tau : Quantile, Buffered or float
+            The objective, or the level of a quantile in (0, 1).
+        beta : float
+            Buffer of the level.
+
+        Returns
+        -------
+        list of dict
+            `step`, in words; `value` and `with_it`, the promise of the new plan now and the projected one. Steps that do not
+            raise the promise are left out; the list is empty for an estimate from a file.
+        """
+        tau, beta = promised_levels(tau, beta)
+        found, value = [], self.solve(tau, beta).value if self.trials else math.nan
+        for step, trial in self.trials.items():
+            try:
+                other = trial()
+            except (ArgumentError, FileFormatError):  # the log contradicts it
+                continue
+            if not contradicted(self.mdp, other.mdp, (self.radii, other.radii), self.seen):
+                projected = other._projected_value(tau, beta, 1)
+                if projected > value + (1e-9 * abs(value) if math.isfinite(value) else 0.0):
+                    found.append({"step": step, "value": value, "with_it": projected})
+        return sorted(found, key=lambda one: -float(one["with_it"]))
+
     def projection(
         self, tau: Objective | float, factors: tuple[int, ...] = (2, 4, 10), beta: float = 0.0
     ) -> list[dict[str, Any]]:
@@ -457,7 +606,7 @@ class Estimate(StoredEstimate, Charted):
         return self._solve_robust(tau, beta, *self._ball(more), self.start_error(more), {}).value
 
     def logged(self, tau: Objective | float, beta: float = 0.0) -> dict[str, float]:
-        """Return the logging policy's own tau-quantile with an order-statistic interval, for independent episodes.
+        """Return the objective of the old policy, the one that wrote the log, with an interval for independent episodes.
 
         Parameters
         ----------
@@ -469,24 +618,45 @@ class Estimate(StoredEstimate, Charted):
         Returns
         -------
         dict
-            value, lower and upper. Episodes that were cut off may have any return, which widens the interval; the value is
-            NaN if it depends on their returns, because complete episodes may differ from the others. An end of the
-            interval is infinite if there are too few complete episodes, or if there is a buffer.
+            value, lower and upper. Each end fails with probability (1 - confidence) / 2 at most, and `lower` is the promise
+            of the old policy. Episodes that were cut off may have any return, which widens the interval; the value is NaN if
+            it depends on their returns, because complete episodes may differ from the others. An end is infinite if there
+            are too few complete episodes or the log is adaptive; with a buffer, the upper one always is, and the lower one is
+            without a lowest return.
         """
         tau, beta = promised_levels(tau, beta)
         if not self.returns.size:
             message = "expected a complete episode, got only truncated ones, whose returns are unknown"
             raise ArgumentError(f"{message}; declare ends as terminal", name="ends")
         cut_off = np.full(self.episodes - self.returns.size, math.inf)  # their returns may be anything
+        lowest = np.r_[self.returns, -cut_off]
         if beta > 0.0:
             law = Law(self.returns, np.full(self.returns.size, 1.0 / self.returns.size))
             value = math.nan if cut_off.size else law.buffered_quantile(tau, beta)
-            return {"value": value, "lower": -math.inf, "upper": math.inf}
-        low, high = (
-            quantile_interval(np.r_[self.returns, sign * cut_off], tau, self.confidence) for sign in (-1.0, 1.0)
-        )
-        value = low["value"] if low["value"] == high["value"] else math.nan
-        return {"value": value, "lower": low["lower"], "upper": high["upper"]}
+            lower, upper = buffered_lower(lowest, tau, beta, self.confidence, self.floor), math.inf
+        else:
+            low, high = (
+                quantile_interval(given, tau, self.confidence) for given in (lowest, np.r_[self.returns, cut_off])
+            )
+            value = low["value"] if low["value"] == high["value"] else math.nan
+            lower, upper = low["lower"], high["upper"]
+        if self.adaptive:
+            lower, upper = -math.inf, math.inf
+        return {"value": value, "lower": lower, "upper": upper}
+
+    def old_promise(self, tau: Objective | float, beta: float = 0.0) -> float:
+        """Return the promise of the old policy, the lower end of `logged`; -inf if it has none.
+
+        It holds together with the promise of the new plan with the stated confidence, so the higher one may be chosen.
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
+        >>> bqrl.fit(log, reward_range=(0, 1)).old_promise(tau=0.5)
+        1.0
+        """
+        return self.logged(tau, beta)["lower"] if self.returns.size else -math.inf
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,8 +13,9 @@ from bqrl.checks import bad_type, bad_value, choice, exact_text, flag, number
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import ENDED, Episodes, order_episodes
 from bqrl.logs.estimate import BY_STAGE, MODEL, POOLED, Estimate
-from bqrl.logs.known_model import from_model
+from bqrl.logs.known_model import from_model, with_events
 from bqrl.logs.read import read_columns
+from bqrl.logs.trials import EVENTS, declarations
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.validation import check_discount
 
@@ -35,6 +36,7 @@ def fit(
     reward_range: tuple[float, float] | None = None,
     ends: str | None = None,
     reward_by: str | None = None,
+    adaptive: bool = False,
 ) -> Estimate:
     """Estimate a model from logged episodes, with l1 balls that contain the true kernel with the stated confidence.
 
@@ -71,6 +73,9 @@ def fit(
         Whether episodes shorter than the horizon are complete (the default) or were cut off.
     reward_by : "state-action", optional
         Declares that the reward depends on the state and the action alone (and on the stage, unless `stationary`).
+    adaptive : bool
+        Whether the policy that wrote the log changed with the data, or episodes depend on one another in another way. Then
+        that policy has no promise, and the new plan gets the whole error probability instead of half of it.
 
     Returns
     -------
@@ -86,6 +91,7 @@ def fit(
     confidence = number(confidence, "confidence", 0.0, 1.0, "()")
     discount = check_discount(discount)
     stationary = flag(stationary, "stationary")
+    adaptive = flag(adaptive, "adaptive")
     if reward_by is not None:
         choice(reward_by, "reward_by", ("state-action",))
     if isinstance(support, str):
@@ -100,26 +106,35 @@ def fit(
         _check_model(declared, model, discount, horizon)
         discount, horizon = model.discount, model.H
     steps = order_episodes(read_columns(log, columns), horizon, ends)
-    refits = {
-        name: partial(_refit, steps, confidence, discount, declared, name) for name in _removable_names(steps, declared)
-    }
-    return replace(_estimate(steps, confidence, discount, declared), refits=refits)
+    fitted = partial(_estimate, steps, confidence, discount, adaptive=adaptive)
+    refits = {name: partial(_refit, fitted, declared, name) for name in _removable_names(steps, declared)}
+    return replace(fitted(declared, trials=True), refits=refits)
 
 
-def _estimate(steps: Episodes, confidence: float, discount: float, declared: Declared) -> Estimate:
-    """Return the estimate from ordered steps."""
-    delta, model = 1.0 - confidence, declared.model
+def _estimate(
+    steps: Episodes, confidence: float, discount: float, declared: Declared, *, adaptive: bool, events: bool = False,
+    trials: bool = False,
+) -> Estimate:  # fmt: skip
+    """Return the estimate from ordered steps; with `events`, as if every step had shown its event."""
+    model = declared.model
+    delta = (1.0 - confidence) / (1.0 if adaptive else 2.0)  # the other half belongs to the old policy
     several = model is None and declared.start is None and np.unique(steps.first_states).size > 1
     if model is not None:
         found = from_model(steps, model, delta=delta, stationary=declared.stationary)
+        revealed = with_events(steps, model, found) if events or trials else None
+        found = revealed if events and revealed is not None else found
     else:
-        found = empirical(steps, declared, delta=delta / 2.0 if several else delta, discount=discount)
+        revealed, found = None, empirical(steps, declared, delta=delta / 2.0 if several else delta, discount=discount)
+    again = partial(_estimate, steps, confidence, discount, adaptive=adaptive)
+    added = declarations(steps, declared, found) if trials else {}
+    tried = {step: partial(again, replace(declared, **changes)) for step, changes in added.items()}
     return Estimate(
         mdp=found.mdp, balls=found.balls, confidence=confidence, returns=steps.returns(discount),
-        assumptions=_assumptions(steps, declared, found.mdp),
+        assumptions=_assumptions(steps, declared, found.mdp), adaptive=adaptive,
         episodes=steps.T, steps=steps.state.size, tries=found.tries, uncounted=found.uncounted,
         start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
         floor=found.floor, lowest=found.lowest, added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
+        trials=tried if revealed is None else tried | {EVENTS: partial(again, declared, events=True)},
     )  # fmt: skip
 
 
@@ -135,7 +150,7 @@ def _removable_names(steps: Episodes, declared: Declared) -> list[str]:
     return [*found, *(["shared noise"] if model.noise is not None else []), MODEL]
 
 
-def _refit(steps: Episodes, confidence: float, discount: float, declared: Declared, name: str) -> Estimate:
+def _refit(fitted: Callable[[Declared], Estimate], declared: Declared, name: str) -> Estimate:
     """Return the estimate without one declaration."""
     model = declared.model
     changes: dict[str, Any]
@@ -149,7 +164,7 @@ def _refit(steps: Episodes, confidence: float, discount: float, declared: Declar
         first = {model.state_label(s): float(model.mu[s]) for s in np.flatnonzero(model.mu).tolist()}
         bounds = float(model.reward.min()), float(model.reward.max())
         changes = {"model": None, "stationary": model.stationary, "reward_range": bounds, "start": first}
-    return _estimate(steps, confidence, discount, replace(declared, **changes))
+    return fitted(replace(declared, **changes))
 
 
 def _copy_items(given: Any) -> Any:

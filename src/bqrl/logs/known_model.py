@@ -10,6 +10,8 @@ needs separated; counting only the events that happen to be visible would be bia
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from bqrl.checks import bad_value, exact_text
@@ -65,6 +67,22 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
         mdp=model.with_probability(p), balls=balls, tries=tries.reshape(shape), uncounted=uncounted, floor=lowest,
         lowest=lowest,
     )  # fmt: skip
+
+
+def with_events(log: Episodes, model: MDP, found: Empirical) -> Empirical | None:
+    """Return the estimate as if every step had shown its event, with the same frequencies; None if no more steps would count."""
+    noise, balls = model.noise, found.balls
+    if noise is None or log.event is not None:
+        return None
+    states = _match_labels(log, model.state_names, model.S, log.states, "state")
+    actions = _match_labels(log, model.action_names, model.A, log.actions, "action")
+    law = noise.row_law.reshape(-1)
+    by_law = np.bincount(law[_rows(log, model, states, actions)] + 1, minlength=len(noise.events) + 1)
+    visits = np.where(noise.row_law >= 0, by_law[noise.row_law + 1], balls.visits)
+    if not np.any(visits > balls.visits):
+        return None
+    most = balls.most * (visits / np.maximum(balls.visits, 1))
+    return replace(found, balls=replace(balls, visits=visits, most=most))
 
 
 def _rows(log: Episodes, model: MDP, states: IntArray, actions: IntArray) -> IntArray:

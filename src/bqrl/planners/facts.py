@@ -6,6 +6,7 @@ function in `results/words.py`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -174,6 +175,34 @@ class Promised(Fact):
     no_data: bool = False  # the declarations alone guarantee it
     start_estimated: bool = False  # the law of the first state comes from the log
     declare: str = ""  # the declaration that would help if there is no promise: "start", "reward_range" or neither
+    old: float = -math.inf  # the promise of the old policy, the one that wrote the log; -inf if there is none
+    old_assumptions: tuple[str, ...] = ()  # of that promise
+
+    @property
+    def keep_old(self) -> bool:
+        """Whether the old policy has the higher promise."""
+        return self.old > self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamePromise(Fact):
+    """A policy other than the robust plan is handed out: it keeps the same promise and is worth more in the empirical model."""
+
+    name: str  # of the policy
+    objective: Objective
+    value: float  # of the policy in the empirical model
+    robust: float  # of the robust plan in the empirical model
+    useless: bool  # every policy keeps the promise, or there is none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowersPromise(Fact):
+    """A declaration lowers the promise."""
+
+    declaration: str
+    value: float  # the promise with it
+    without: float
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

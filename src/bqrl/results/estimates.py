@@ -20,14 +20,24 @@ from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_
 from bqrl.results.words import PLAIN, Words, remark, sentence
 from bqrl.study.scores import spread_indices
 
+MAX_HELPS = 3  # steps that are named
 MAX_ROWS = 1000  # points of the chart of rows
 FILES = (  # files that a folder may hold
     "policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv", "policy.npz", "estimate.npz",
     *chart_files(["promise", "coverage"]),
 )  # fmt: skip
-PROMISE, CLAIM, LATER = "promise", "not a promise", "projection"
+PROMISE, CLAIM, LATER = "promise", "in the empirical model, not a promise", "projection"
+OLD, NEW = "old policy", "new plan"
+ADAPTIVE = "estimate without an interval: the log is adaptive"
 LOGGED, ALONE, CUT = "estimate with an interval", "estimate without an interval", "no estimate: episodes were cut off"
-COLOURS = {PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, ALONE: charts.GREY, LATER: charts.SKY}
+COLOURS = {
+    PROMISE: charts.BLUE,
+    CLAIM: charts.ORANGE,
+    LOGGED: charts.GREY,
+    ALONE: charts.GREY,
+    ADAPTIVE: charts.GREY,
+    LATER: charts.SKY,
+}
 LIMITING, OTHER = "limits the promise", "other rows"
 
 
@@ -42,25 +52,35 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
         logged = found | (none if beta else {}) | {"meaning": meaning}
         if math.isnan(found["value"]):
             logged |= {"value": None, "meaning": CUT}
-    obstacle = estimate.obstacle(tau, beta)
+    if estimate.adaptive:
+        logged |= none | {"meaning": ADAPTIVE}
+    obstacle, plug_in = estimate.obstacle(tau, beta), estimate.plug_in(*levels)
     promised, others = split_promise(promise)
     return {
         "policies": [
-            {"policy": "logging policy", **logged},
-            {"policy": "plug-in plan", "value": estimate.plug_in(*levels).value, **none, "meaning": CLAIM},
-            {"policy": "robust plan", "value": promise.value, **none, "meaning": PROMISE},
+            {"policy": OLD, **logged, "promise": _finite(promised.old)},
+            {"policy": "plug-in plan", "value": plug_in.value, **none, "meaning": CLAIM}
+            | {"promise": _finite(min(estimate.promise_of(plug_in, *levels), promise.value))},
+            {"policy": NEW, "value": promise.nominal, **none, "meaning": CLAIM, "promise": _finite(promise.value)},
         ],
+        "headline": {"keep": OLD if promised.keep_old else NEW, "promise": max(promised.old, promise.value)},
         "sentence": remark(promised, words),
         "notes": [remark(fact, words) for fact in others if fact != obstacle],
         "without_data": estimate.without_data(*levels),
         "useful": obstacle is None,
         "reason": None if obstacle is None else remark(obstacle, words),
         "gains": estimate.gains(*levels),
+        "helps": estimate.helps(*levels),
         "coverage": estimate.coverage(),
         "limits": estimate.limits(tau),
         "projection": estimate.projection(tau, beta=beta),
         "assumptions": list(estimate.assumptions),
     }
+
+
+def _finite(value: float) -> float | None:
+    """A promise, or None if there is none."""
+    return value if math.isfinite(value) else None
 
 
 def split_promise(plan: Plan) -> tuple[Promised, list[Fact]]:
@@ -77,7 +97,7 @@ def fit_result(
     tables = _tables(content, promise, estimate, words)
     if draw:
         files["estimate.npz"] = saved_bytes(estimate)
-        caption = f"robust plan, {promise.objective}, with the frequencies of the log as probabilities: "
+        caption = f"new plan, {promise.objective}, with the frequencies of the log as probabilities: "
         left_out = policy_files(promise.policy, estimate.mdp, words, "policy", caption, tables, files)
     if "policy" in tables:  # leave out the states that the log does not show
         added = {estimate.mdp.state_label(s) for s in estimate.added}
@@ -86,9 +106,10 @@ def fit_result(
     seen, sentences = content["coverage"], [content["sentence"]]
     if content["reason"] is not None:
         none = estimate.trivial(promise.value)
-        adds = "No useful promise is possible" if none else "Why the data add nothing to the promise"
+        adds = "No useful promise is possible for a new plan" if none else "Why the data add nothing to the promise"
         sentences.append(f"{adds}: {content['reason']}.")
     asides = [*map(sentence, content["notes"]), *(gain_sentence(gain, words) for gain in content["gains"])]
+    asides += [help_sentence(one, words) for one in content["helps"][:MAX_HELPS]]
     asides.append(
         f"Coverage: {words.count('episode', seen['episodes'])}, {words.count('step', seen['steps'])}, "
         f"{seen['rows_seen']} of {seen['rows']} rows seen, median visits {seen['median_visits']:g}."
@@ -120,11 +141,24 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
     return f"The promise is {value} with the declaration {name} and {without} without it{why}."
 
 
+def help_sentence(one: Mapping[str, Any], words: Words = PLAIN) -> str:
+    """What one step would add to the promise, as a projection.
+
+    >>> help_sentence({"step": "record the event of every step", "value": 117.0, "with_it": 185.0})
+    'What would help, if it is true: record the event of every step; 117 becomes about 185 (a projection, not a promise).'
+    """
+    now, then = (
+        "no promise" if x == -math.inf else words.amount(format_number(x, direction=-1))
+        for x in (one["value"], one["with_it"])
+    )
+    return f"What would help, if it is true: {one['step']}; {now} becomes about {then} (a projection, not a promise)."
+
+
 def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, ResultTable]:
     """The tables of the folder by name."""
     quantile = {"value": words.titled(promise.objective.label)}
     stage = {"stage": words.stage, "state": words.state, "action": words.action}
-    ends = {"lower": words.titled("lower"), "upper": words.titled("upper")}
+    ends, promised = {name: words.titled(name) for name in ("lower", "upper")}, {"promise": words.titled("promise")}
     target = words.amount(format_number(content["limits"][0]["target"])) if content["limits"] else ""
     below = f"adds most to the probability of a return below {target}"
     adding = f"{below}, the lowest that is not promised"
@@ -134,10 +168,10 @@ def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
     costs, radii = stage | {"cost": "added probability"}, stage | {"radius": "l1 radius"}
     gained = {"without": words.titled("promise without it"), "value": words.titled("promise")}
-    policies = "The logging policy, the plug-in plan and the robust plan."
-    policies += "" if promise.beta else f" Lower and upper: {_interval(estimate)}."
+    policies = "The policy that wrote the log, the plug-in plan and the new plan, with the promise that each is proven to keep."
+    policies += "" if promise.beta or estimate.adaptive else f" Lower and upper: {_interval(estimate)}."
     found = {
-        "policies": ResultTable(content["policies"], titles=quantile | ends, caption=policies),
+        "policies": ResultTable(content["policies"], titles=quantile | ends | promised, caption=policies),
         "gains": ResultTable(content["gains"], titles=gained, caption="What each declaration adds to the promise."),
         "limits": ResultTable(limits, titles=costs, caption=f"The rows whose uncertainty {adding}."),
         "projection": ResultTable(content["projection"], titles=quantile, caption="A projection for more data, not a promise."),
@@ -147,9 +181,9 @@ def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words
 
 
 def _interval(estimate: Estimate) -> str:
-    """Description of the interval of the logging policy."""
+    """Description of the interval of the old policy."""
     method = "from order statistics of independent episodes"
-    return f"{percent(estimate.confidence)} confidence interval of the logging policy's quantile, {method}"
+    return f"{percent(estimate.confidence)} confidence interval of the old policy's quantile, {method}"
 
 
 def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
@@ -170,10 +204,14 @@ def fit_charts(content: Mapping[str, Any], estimate: Estimate, promise: Plan, wo
 
 
 def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
-    """The promise beside the logging policy with its `interval`, the plug-in plan and projections for more data."""
+    """The promise of the new plan beside the old policy with its `interval`, the plug-in plan and projections for more data."""
     alt, none, rows = altair(), {"lower": None, "upper": None, "meaning": LATER}, []
     later = [{"policy": f"{one['factor']} times the data", **one, **none} for one in content["projection"]]
-    for row in [*content["policies"], *later]:
+    shown_rows = [
+        row | {"value": row["promise"], "meaning": PROMISE} if row["policy"] == NEW else row
+        for row in content["policies"]
+    ]
+    for row in [*shown_rows, *later]:
         value, ends = row["value"], (row["lower"], row["upper"])
         if value is not None and math.isfinite(value):
             both = "none" if row["lower"] is None else " to ".join(map(format_number, ends))

@@ -479,22 +479,58 @@ def _(fact: facts.Guaranteed, words: Words = PLAIN) -> str:
 
 @remark.register
 def _(fact: facts.Promised, words: Words = PLAIN) -> str:
+    old = _kept_promise(fact, words) if fact.old > -math.inf else ""
     if fact.value == -math.inf:
         helps = {"reward_range": "which bounds unseen outcomes"}
         level = getattr(fact.objective, "tau", math.nan)
         helps["start"] = "as the law of the first state is not known well enough"
         remedy = f"; declare {fact.declare}, {helps[fact.declare]}" if fact.declare else ""
-        return f"No promise is possible at level {exact_text(level)} with these {fact.episodes} episodes{remedy}."
-    least = words.amount(format_number(fact.value, direction=-1))
-    least = least if isinstance(fact.objective, Quantile) else f"at least {least}"
-    what = words.promise(fact.objective, least, "episodes")
+        said = f"o promise is possible at level {exact_text(level)} with these {fact.episodes} episodes{remedy}."
+        return f"{old} For a new plan n{said}" if old else f"N{said}"
+    what = _least(fact.objective, fact.value, words)
     named = {text.format("stage"): text.format(words.stage) for text in (BY_STAGE, POOLED)}
     assumed = "; ".join(named.get(text, text) for text in fact.assumptions)
-    said = f"With {percent(fact.confidence)} confidence, {what}, assuming that {assumed}."
-    if not fact.no_data:
-        return said
-    used = "no data but the first states" if fact.start_estimated else "no data"
-    return f"{said} This promise uses {used}: it is what the declared support and rewards alone guarantee."
+    said = f"{what}, assuming that {assumed}."
+    if fact.no_data:
+        used = "no data but the first states" if fact.start_estimated else "no data"
+        said += f" This promise uses {used}: it is what the declared support and rewards alone guarantee."
+    if fact.keep_old:
+        return f"{old} For the new plan only this is promised: {said}"
+    return f"With {percent(fact.confidence)} confidence, {said}" + (f" {old}" if old else "")
+
+
+def _least(objective: Objective, value: float, words: Words) -> str:
+    """What is promised at least."""
+    least = words.amount(format_number(value, direction=-1))
+    return words.promise(objective, least if isinstance(objective, Quantile) else f"at least {least}", "episodes")
+
+
+def _kept_promise(fact: facts.Promised, words: Words) -> str:
+    """The promise of the old policy as a sentence."""
+    what, assumed = _least(fact.objective, fact.old, words), "; ".join(fact.old_assumptions)
+    if not fact.keep_old:
+        least = words.amount(format_number(fact.old, direction=-1))
+        return f"The old policy promises {least}, if {fact.old_assumptions[0]}."
+    return f"Keep the old policy: with {percent(fact.confidence)} confidence, {what}, assuming that {assumed}."
+
+
+@remark.register
+def _(fact: facts.SamePromise, words: Words = PLAIN) -> str:
+    value, robust = (words.amount(format_number(x)) for x in (fact.value, fact.robust))
+    worth = f"its {fact.objective} is {value} in the empirical model, which is not a promise"
+    if fact.useless:
+        return f"as nothing useful is promised, the new plan is the {fact.name}: {worth}"
+    return f"the new plan is the {fact.name}, which is proven to keep the promise, too: {worth} ({robust} for the robust plan)"
+
+
+@remark.register
+def _(fact: facts.LowersPromise, words: Words = PLAIN) -> str:
+    value, without = (
+        "none" if x == -math.inf else words.amount(format_number(x, direction=-1)) for x in (fact.value, fact.without)
+    )
+    return (
+        f"the declaration {fact.declaration} lowers the promise: {value} with it and {without} without it; {fact.why}"
+    )
 
 
 @remark.register

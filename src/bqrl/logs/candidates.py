@@ -1,0 +1,115 @@
+"""Several policies that keep one promise: the choice of the one that is worth most in the empirical model.
+
+The robust plan has the highest promise x of all policies, but it plans for the worst kernel and for nothing beyond x, so that
+it may be poor in the model that the log suggests. Other policies may be proven to keep x as well: the plug-in plan, the most
+frequent actions of the log, and robust plans for higher targets and smaller radii. Each is evaluated against every kernel of
+the balls (planners/worst_case.py), and of those that keep x the one with the highest objective in the empirical model wins.
+
+No further union bound is needed: with the stated confidence all rows of the true kernel lie in the balls at once, and on that
+event every value that is proven for all kernels of the balls holds, for all policies and targets, however they were chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bqrl.laws.law import Law
+from bqrl.laws.objectives import Objective
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.model import MDP
+from bqrl.planners.evaluate import law_bracket
+from bqrl.planners.plan import Plan
+from bqrl.planners.sweep import ROBUST, best_column, rounding_error, sweep
+from bqrl.planners.worst_case import FixedPolicy, fixed_policy
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.protocol import Policy
+from bqrl.policies.target import TargetPolicy
+
+ROBUST_PLAN, PLUG_IN, USUAL, BETWEEN = (
+    "robust plan",
+    "plug-in plan",
+    "most frequent logged actions",
+    "less cautious plan",
+)
+SCALES = (1.0, 0.5, 0.25)  # of the radii, for plans between the robust one and the plug-in plan
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Set:
+    """The kernels that a promise must hold for, and the level that remains for them."""
+
+    mdp: MDP
+    half: FloatArray  # (H, S*A)  half the radii
+    missing: FloatArray | None  # (H, S*A)
+    level: float
+
+    def promise_of(self, policy: Policy) -> float:
+        """Return the highest return that a policy is proven to reach, -inf if there is none."""
+        fixed = fixed_policy(self.mdp, policy)
+        low, high = -1, fixed.returns.size
+        while high - low > 1:  # the worst-case shortfall grows with the target
+            i = (low + high) // 2
+            low, high = (i, high) if self._reaches(fixed, float(fixed.returns[i])) else (low, i)
+        return float(fixed.returns[low]) if low >= 0 else -np.inf
+
+    def keeps(self, policy: Policy, target: float) -> bool:
+        """Return whether a policy is proven to reach a target."""
+        return self._reaches(fixed_policy(self.mdp, policy), target)
+
+    def _reaches(self, fixed: FixedPolicy, target: float) -> bool:
+        """Return whether the largest probability of missing a target is below the level, rounding errors included."""
+        (short,) = fixed.worst_costs(self.half, lambda g: (g[..., None] < target).astype(np.float64), self.missing)
+        return bool(short == 0.0 or short + rounding_error(self.mdp, ball=True) < self.level)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Choice:
+    """A policy that keeps the promise, with its law in the empirical model."""
+
+    name: str
+    policy: Policy
+    law: Law
+    law_upper: Law | None = None
+
+
+def usual_actions(mdp: MDP, tries: IntArray) -> MarkovPolicy:
+    """Return the most frequent action of the log in every state, the first available one where the log shows none."""
+    counts = np.broadcast_to(np.where(mdp.available, tries, -1), (mdp.H, mdp.S, mdp.A))
+    return MarkovPolicy(counts.argmax(axis=2))
+
+
+def choose(kernels: Set, plan: Plan, plug_in: Plan, usual: Policy, objective: Objective) -> Choice:
+    """Return the policy that keeps the value of a robust plan and is worth most in the empirical model; ties by the mean."""
+    mdp = kernels.mdp
+    best = Choice(name=ROBUST_PLAN, policy=plan.policy, law=plan.law, law_upper=plan.law_upper)
+    for name, policy in _candidates(kernels, plan, plug_in, usual):
+        law, upper = law_bracket(mdp, policy)
+        if (objective(law), law.mean()) > (objective(best.law), best.law.mean()) and kernels.keeps(policy, plan.value):
+            best = Choice(name=name, policy=policy, law=law, law_upper=upper)
+    return best
+
+
+def _candidates(kernels: Set, plan: Plan, plug_in: Plan, usual: Policy) -> Iterator[tuple[str, Policy]]:
+    """Yield the policies to compare, those that are often best in the empirical model first."""
+    mdp, robust = kernels.mdp, plan.policy
+    yield PLUG_IN, plug_in.policy
+    yield USUAL, usual
+    if not isinstance(robust, TargetPolicy):
+        return
+    targets = robust.grid.points(0)
+    for scale in SCALES:
+        less = None if kernels.missing is None else scale * kernels.missing
+        done = sweep(mdp, robust.grid, half=scale * kernels.half, sense=ROBUST, missing=less)
+        low = int(robust.grid.column(0, plan.value))
+        high = max(low, int(best_column(np.maximum.accumulate(done.root[:-1]), kernels.level)))
+        high = min(high + 1, targets.size - 1) if scale == 1.0 else high  # the robust plan itself is known
+        while high > low:  # the highest target whose plan keeps the promise, by bisection
+            middle = (low + high + 1) // 2
+            if kernels.keeps(done.policy(float(targets[middle])), plan.value):
+                low = middle
+            else:
+                high = middle - 1
+        yield BETWEEN, done.policy(float(targets[low]))

@@ -1,0 +1,68 @@
+"""Steps that may raise a promise: declarations that the caller has not made, and events that could be recorded.
+
+Each trial is a further fit, whose promise is a projection. The log can contradict a declaration, then no promise is projected;
+it can never prove one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bqrl.logs.empirical import END, Declared, Empirical
+from bqrl.logs.episodes import Episodes
+from bqrl.loops.tolerance import SUM_TOL
+from bqrl.mdp.arrays import BoolArray, FloatArray
+from bqrl.mdp.model import MDP
+
+EVENTS = "record the event of every step"
+
+
+def declarations(log: Episodes, declared: Declared, found: Empirical) -> dict[str, dict[str, Any]]:
+    """Return the declarations that could be added, by what the caller has to do."""
+    if declared.model is not None:
+        return {}
+    steps: dict[str, dict[str, Any]] = {}
+    if not declared.stationary and log.H > 1:
+        steps["declare stationary"] = {"stationary": True}
+    if declared.support is None:
+        steps["declare support states, that the log shows every state that can occur"] = {"support": "states"}
+    if declared.reward_by is None:
+        steps["declare reward_by state-action"] = {"reward_by": "state-action"}
+    first = np.bincount(log.first_states, minlength=len(log.states)) / log.first_states.size
+    if declared.start is None and np.count_nonzero(first) > 1:
+        law = {log.states[s]: float(first[s]) for s in np.flatnonzero(first).tolist()}
+        steps["declare start, the law of the first state"] = {"start": law}
+    for s in _left_open(log, found):
+        label, listed = log.states[s], list(declared.known or ())
+        paid = {int(a): float(r) for a, r in zip(log.action[log.state == s], log.reward[log.state == s], strict=True)}
+        rows = [(label, log.actions[a], END, 1.0, r) for a, r in paid.items()]
+        steps[f"declare that state {label!r} ends an episode, if it is never left"] = {"known": [*listed, *rows]}
+    return steps
+
+
+def _left_open(log: Episodes, found: Empirical) -> list[int]:
+    """Return the states in which the log records no successor at all."""
+    counted, uncounted = found.tries.sum(axis=(0, 2)), found.uncounted.sum(axis=0)
+    return [s for s in range(len(log.states)) if uncounted[s] and not counted[s]]
+
+
+def contradicted(staged: MDP, pooled: MDP, radii: tuple[FloatArray, FloatArray], seen: BoolArray) -> bool:
+    """Return whether the frequencies of a stage are farther from the pooled ones than both radii allow.
+
+    With the confidence of the radii, the kernel then changes with the stage. Only rows that the log shows in a stage can tell,
+    and not those of the last stage, which records no successors of its own.
+    """
+    if staged.stationary or not pooled.stationary or staged.S != pooled.S:
+        return False
+    own, shared = radii
+    for h, s, a in np.argwhere(seen[:-1]).tolist():
+        here, there = (
+            {(int(t), float(r)): float(p) for t, p, r in zip(*mdp.outcomes(h, s, a), strict=True)}
+            for mdp in (staged, pooled)
+        )
+        distance = sum(abs(here.get(key, 0.0) - there.get(key, 0.0)) for key in here.keys() | there.keys())
+        if distance > own[h, s, a] + shared[0, s, a] + SUM_TOL:
+            return True
+    return False

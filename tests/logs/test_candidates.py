@@ -1,0 +1,81 @@
+"""Policies that keep a promise: proofs against the true model, and the choice among them."""
+
+import numpy as np
+import pytest
+from log_oracle import exact_law, log_of, random_problem, tightened
+from logged_problems import coin, simulated, study
+
+import bqrl
+from bqrl.laws.law import Law
+from bqrl.logs.candidates import PLUG_IN, usual_actions
+from bqrl.logs.fit import fit
+from bqrl.planners.facts import SamePromise
+
+
+def problem_and_estimate(seed):
+    """A random problem, and an estimate with the smallest balls that contain the true rows."""
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng)
+    pooled = len(problem.rows) == 1 and problem.H > 1
+    log = log_of(problem, 60, rng)
+    estimate = fit(log, horizon=problem.H, start=problem.start, stationary=pooled, reward_range=(-3, 3))
+    return problem, tightened(problem, estimate)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_policy_keeps_what_it_is_proven_to_promise(seed):
+    problem, estimate = problem_and_estimate(seed)
+    for tau in (0.1, 0.4):
+        plan, plain = estimate.solve(tau), estimate.plug_in(tau)
+        for policy in (plan.policy, plain.policy, usual_actions(estimate.mdp, estimate.tries)):
+            law = exact_law(problem, estimate, policy)
+            truth = Law(np.array([*law]), np.array([*law.values()])).quantile(tau)
+            assert estimate.promise_of(policy, tau) <= truth + 1e-9
+        if not estimate.trivial(plan.value):
+            assert estimate.promise_of(plan, tau) == pytest.approx(plan.value)
+        assert estimate.promise_of(plain, tau) <= plan.value + 1e-9  # the robust plan has the highest promise
+
+
+def gamble(n):
+    """Safe pays 1; gamble pays 5 in 19 of 20 episodes and else 1, so that both are proven to pay 1 at least."""
+    rows = [("safe", 1.0)] * n + [("gamble", 1.0 if i % 20 == 0 else 5.0) for i in range(n)]
+    names = ("action", "reward")
+    return {"episode": range(2 * n), "state": ["s"] * (2 * n)} | dict(zip(names, zip(*rows, strict=True), strict=True))
+
+
+def test_of_two_policies_with_one_promise_the_better_one_is_handed_out():
+    """The robust plan for 1 was to play safe, although the gamble keeps that promise, too."""
+    support = [("s", "safe", "(end)", 1.0), ("s", "gamble", "(end)", 1.0), ("s", "gamble", "(end)", 5.0)]
+    log = gamble(60) | {"next_state": ["(end)"] * 120}
+    plan = fit(log, support=support, reward_range=(1, 5)).solve(0.1)
+    assert (plan.value, plan.nominal) == (1.0, 5.0)
+    assert plan.law.mean() == pytest.approx(4.8)
+
+
+def test_without_a_useful_promise_the_plug_in_plan_is_handed_out():
+    """Its value in the empirical model was once far below that of the plug-in plan."""
+    mdp, log = simulated("inventory", 30)
+    estimate = study.fitted(mdp, log, "nothing known")
+    plan = estimate.solve(0.1)
+    assert estimate.trivial(plan.value)
+    assert plan.nominal == estimate.plug_in(0.1).value
+    (fact,) = (note for note in plan.notes if isinstance(note, SamePromise))
+    assert (fact.name, fact.useless) == (PLUG_IN, True)
+    assert any(text.lower().startswith("as nothing useful is promised") for text in plan.remarks)
+
+
+@pytest.mark.parametrize("name", ["machine", "inventory"])
+def test_the_chosen_policy_is_worth_at_least_the_robust_plan_and_keeps_its_promise(name):
+    mdp, log = simulated(name, 600)
+    estimate = fit(log, model=mdp.with_noise(None))
+    plan = estimate.solve(0.1)
+    radius, missing = estimate._ball(1)
+    robust = bqrl.solve(estimate.mdp, tau=0.1, radius=radius, attitude="robust", missing=missing)
+    assert plan.value == robust.value
+    assert plan.nominal >= robust.nominal
+    assert estimate.promise_of(plan, 0.1) == pytest.approx(plan.value)
+
+
+def test_buffered_promises_of_a_policy_are_below_those_of_the_plan():
+    estimate = fit(coin(400, 380), reward_range=(0, 1))
+    assert estimate.promise_of(estimate.plug_in(0.3, 0.2), 0.3, 0.2) == pytest.approx(estimate.solve(0.3, 0.2).value)
