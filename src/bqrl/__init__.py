@@ -4,7 +4,7 @@
     plans       solve, guarantee_curve, evaluate, simulate, rule_table
     decisions   strategies, sensitivity, tradeoff, stress, expected_outcomes, outcome_law, report
     learning    learn, compare, Learner
-    logs        fit
+    logs        fit, fit_counts
     files       load, save
     theory      bounds and hard instances
 
@@ -32,8 +32,10 @@ _NAMES = {  # public names by module
     "learners.protocol": "Episode Learner Task",
     "learners.record": "Record",
     "learners.run": "learn",
+    "logs.counts": "fit_counts",
     "logs.estimate": "Estimate",
     "logs.fit": "fit",
+    "logs.posterior": "PosteriorDraws",
     "mdp.grid_step": "GridModel",
     "mdp.model": "MDP",
     "mdp.step": "from_step",

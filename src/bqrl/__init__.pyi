@@ -17,8 +17,10 @@ from bqrl.laws.objectives import (
 from bqrl.learners.protocol import Episode as Episode, Learner as Learner, Task as Task
 from bqrl.learners.record import Record as Record
 from bqrl.learners.run import learn as learn
+from bqrl.logs.counts import fit_counts as fit_counts
 from bqrl.logs.estimate import Estimate as Estimate
 from bqrl.logs.fit import fit as fit
+from bqrl.logs.posterior import PosteriorDraws as PosteriorDraws
 from bqrl.mdp.grid_step import GridModel as GridModel
 from bqrl.mdp.model import MDP as MDP
 from bqrl.mdp.step import from_step as from_step

@@ -20,8 +20,8 @@ ENGLISH = frozenset(  # nouns that messages count, and common names of a stage, 
     "action batch bet car card case century choice client condition contract customer cycle day decade decision delivery dose"
     " drug episode epoch flight fund game generation grade household hour inspection item level machine match minute month"
     " move night option order participant patient period person plant player point policyholder portfolio product project pull"
-    " pump quarter round route row run scenario season second seed session shift site state stage step stroke therapy treatment"
-    " trial trip turn unit vehicle visit week worker year".split()
+    " pump quarter round route row run scenario season second seed session shift site state stage step stroke therapy"
+    " transition treatment trial trip turn unit vehicle visit week worker year".split()
 )
 
 # The beginning of a text that a spreadsheet would run as a formula, after any number of apostrophes.

@@ -195,3 +195,91 @@ def test_a_warning_about_a_log_is_one_line(cli, tmp_path):
     assert code == 0
     assert one_line(err)
     assert "the column 'cost' is read as rewards" in err
+
+
+# -- counts, absorbing states, known rows, models ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trial(tmp_path):
+    path = tmp_path / "trial.csv"
+    path.write_text("state,action,next_state,n\nWell,treat,Well,980\nWell,treat,Dead,20\n")
+    (tmp_path / "worth.csv").write_text("state,action,reward\nWell,treat,1\n")
+    return path
+
+
+def test_counts_give_a_promise_and_posterior_draws(cli, trial, tmp_path):
+    asked = (
+        "--counts",
+        trial,
+        "--rewards",
+        tmp_path / "worth.csv",
+        "--absorbing",
+        "Dead",
+        "--horizon",
+        5,
+        "--tau",
+        0.2,
+    )
+    out = tmp_path / "result"
+    code, text, err = cli("fit", *asked, "--psa", 50, "--out", out)
+    assert (code, err) == (0, "")
+    assert "With 95 % confidence, in 4 of 5 episodes you get at least 5" in text.replace("\n", " ")
+    assert "statement about the posterior" in text.replace("\n", " ")
+    assert (out / "posterior.csv").is_file()
+    assert (out / "posterior.vl.json").is_file()
+    content = strict(cli("fit", *asked, "--psa", 50, "--json")[1])
+    assert content["posterior"]["share"] == 1.0
+    assert content["policies"][0]["policy"] != "logging policy"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--tau", "0.2"), "expected a log or --counts FILE, got neither"),
+        (("--counts", "TRIAL", "--tau", "0.2"), "--counts requires --horizon"),
+        (
+            ("--counts", "TRIAL", "--tau", "0.2", "--horizon", "5", "--stationary"),
+            "--stationary is for logs, not for --counts",
+        ),
+        (("--counts", "TRIAL", "--tau", "0.2", "--horizon", "5"), "absorbing must name 'Dead' if it is never left"),
+        (("TRIAL", "--counts", "TRIAL", "--tau", "0.2"), "expected a log or --counts FILE, got both"),
+        (("TRIAL", "--rewards", "TRIAL", "--tau", "0.2"), "--rewards requires --counts"),
+    ],
+)
+def test_bad_counts_are_refused_in_one_line(cli, trial, options, words):
+    assert_refused(cli("fit", *(trial if text == "TRIAL" else text for text in options)), words)
+
+
+def test_a_registry_is_fitted_with_an_absorbing_state_rounded_rewards_and_a_grid(cli, tmp_path):
+    path, rows = tmp_path / "registry.csv", ["patient,year,state,action,reward"]
+    for patient in range(60):
+        rows += [f"{patient},{year},Well,treat,{1000 + patient % 7}" for year in range(3 if patient % 3 else 2)]
+        rows += [] if patient % 3 else [f"{patient},2,Dead,,0"]
+    path.write_text("\n".join(rows))
+    asked = ("fit", path, "--columns", "episode=patient,stage=year", "--ends", "truncated", "--reward-range", "0,1100")
+    asked += ("--stationary", "--tau", "0.9", "--absorbing", "Dead", "--round-rewards", "1000")
+    code, text, err = cli(*asked)
+    assert (code, err) == (0, "")
+    assert "each reward counts as the next lower multiple of 1,000" in text.replace("\n", " ")
+    assert cli(*asked, "--points", "200")[0] == 0
+    assert_refused(cli(*asked[:-4]), "if the state 'Dead' is never left, declare it absorbing")
+
+
+def test_known_rows_and_a_model_come_from_files(cli, log, tmp_path):
+    known = tmp_path / "known.csv"
+    known.write_text("state,action,next_state,probability,reward\nwell,treat,well,1,1\n")
+    asked = ("--columns", "state=condition", "--tau", "0.1", "--json")
+    content = strict(cli("fit", log, *asked, "--reward-range", "0,1", "--known", known)[1])
+    assert "the known rows are right" in content["assumptions"]
+    model = tmp_path / "model.csv"
+    rows = [
+        "state,action,next_state,probability,reward",
+        "well,treat,well,1,1",
+        "well,wait,well,0.5,1",
+        "well,wait,well,0.5,0",
+    ]
+    model.write_text("\n".join(rows))
+    content = strict(cli("fit", log, *asked, "--model", model, "--horizon", 2)[1])
+    assert "the given model has the right outcomes, rewards and first state" in content["assumptions"]
+    assert content["policies"][2]["value"] == 2.0

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import bqrl
 from bqrl.errors import FileFormatError
 from bqrl.logs.episodes import ENDED, UNKNOWN, order_episodes
 from bqrl.logs.read import read_columns
@@ -99,3 +100,87 @@ def test_a_state_that_ends_episodes_sometimes_is_refused(tmp_path):
 def test_ends_are_given_once():
     with pytest.raises(ValueError, match="ends must not be given"):
         ordered(episode=[1, 2], state=["a", "a"], end=["", ""], ends="terminal")
+
+
+# -- absorbing states --------------------------------------------------------------------------------------------------
+
+
+def registry(*, died, cut, action="", reward=0.0):
+    """Patients treated for three years: `died` die after two and have one final row, `cut` are cut off after two."""
+    log = {name: [] for name in ("episode", "stage", "state", "action", "reward")}
+    lives = [["Well", "Well", "Dead"]] * died + [["Well", "Well"]] * cut + [["Well"] * 3] * 20
+    for episode, states in enumerate(lives):
+        for stage, state in enumerate(states):
+            dead = state == "Dead"
+            for name, cell in zip(
+                log, (episode, stage, state, action if dead else "treat", reward if dead else 1.0), strict=True
+            ):
+                log[name].append(cell)
+    return log
+
+
+def test_a_registry_with_a_final_row_per_death_and_cut_episodes_can_be_fitted():
+    """It was unreadable (an empty action), or it promised nothing and blamed an action that was tried hundreds of times."""
+    log = registry(died=6, cut=10)
+    steps = order_episodes(read_columns(log), None, "truncated", ["Dead"])
+    assert (steps.H, steps.T, steps.state.size) == (3, 36, 92)
+    assert steps.truncated.tolist() == [False] * 6 + [True] * 10 + [False] * 20
+    assert steps.returns(1.0).tolist() == [2.0] * 6 + [3.0] * 20
+    estimate = bqrl.fit(log, ends="truncated", absorbing=["Dead"], stationary=True, reward_range=(0, 1))
+    dead, well = (estimate.mdp.state_names.index(name) for name in ("Dead", "Well"))
+    successor, probability, _ = estimate.mdp.outcomes(0, well, 0)
+    # 36 first steps and 26 second ones have a successor; the last stage does not
+    assert dict(zip(successor.tolist(), probability.tolist(), strict=True))[dead] == 6 / 62
+    assert estimate.mdp.outcomes(0, dead, 0)[0].tolist() == [dead]
+    assert estimate.solve(tau=0.9).value > 0.0
+    assert "'Dead' is never left and without reward" in estimate.assumptions
+
+
+def test_a_declared_absorbing_state_equals_one_that_complete_episodes_name():
+    """Without cut episodes, the log with final rows and the log with next states give the same model."""
+    log = registry(died=6, cut=0)
+    named = {
+        name: [cell for cell, s in zip(column, log["state"], strict=True) if s != "Dead"]
+        for name, column in log.items()
+    }
+    after = [*log["state"][1:], "Well"]
+    last = [log["episode"][i] != e for i, e in enumerate([*log["episode"][1:], -1])]
+    named["next_state"] = ["" if end else t for t, end, s in zip(after, last, log["state"], strict=True) if s != "Dead"]
+    options = {"reward_range": (0, 1), "horizon": 3}
+    declared, other = bqrl.fit(log, absorbing=["Dead"], **options), bqrl.fit(named, **options)
+    assert declared.mdp.rows() == other.mdp.rows()
+    assert np.array_equal(declared.radii, other.radii)
+
+
+def test_an_end_mark_on_the_row_of_death_does_not_matter():
+    log = registry(died=6, cut=10)
+    marks = [("terminal" if s == "Dead" else "") for s in log["state"]]
+    plain = order_episodes(read_columns(log), None, "truncated", ["Dead"])
+    marked = order_episodes(read_columns(log | {"end": marks}), None, None, ["Dead"])
+    assert np.array_equal(plain.next_state, marked.next_state)
+    assert np.array_equal(plain.truncated, marked.truncated)
+
+
+@pytest.mark.parametrize(
+    ("log", "given", "words"),
+    [
+        (registry(died=2, cut=2), "Dead", "absorbing must be a list of states, got 'Dead'"),
+        (registry(died=2, cut=2), ["Daed"], "absorbing must name states of the log, got 'Daed'; did you mean 'Dead'"),
+        (
+            registry(died=2, cut=2, reward=-5.0),
+            ["Dead"],
+            "expected the reward 0, got -5 in state 'Dead', which is declared",
+        ),
+        (registry(died=2, cut=2, action="x"), ["Well"], "expected an episode that begins in another state, got 'Well'"),
+        (registry(died=2, cut=2), [], "got an empty cell; if the state 'Dead' is never left, declare it absorbing"),
+    ],
+)
+def test_bad_absorbing_states_are_one_line(log, given, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        order_episodes(read_columns(log), None, "truncated", given)
+
+
+def test_an_absorbing_state_that_is_left_is_refused():
+    log = {"episode": [0, 0, 0, 1], "state": ["a", "b", "a", "a"], "action": ["x"] * 4, "reward": [0.0] * 4}
+    with pytest.raises(ValueError, match="row 1, column 'state': expected no other state to follow, got one after 'b'"):
+        order_episodes(read_columns(log), None, None, ["b"])

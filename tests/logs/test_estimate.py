@@ -366,7 +366,7 @@ def test_a_state_that_is_never_left_is_named_as_the_cause():
     options = {"horizon": 6, "stationary": True, "support": "states", "reward_by": "state-action"}
     open_end = fit(log, ends="truncated", **options)
     deaths = log["state"].count("dead")
-    cause = f"no successor is recorded for state 'dead' ({deaths} steps), so the worst is assumed to follow; give next_state"
+    cause = f"no successor is recorded for state 'dead' ({deaths} steps), so the worst is assumed to follow; declare it absorbing"
     assert open_end.solve(0.3).value == -np.inf
     assert open_end.reason(0.3).startswith(cause)
     assert open_end.solve(0.3).remarks[1].startswith(cause)

@@ -164,3 +164,67 @@ def test_declarations_may_be_iterators_and_may_change_afterwards():
     support.clear()
     assert lazy.gains(0.1) == later.gains(0.1) == expected
     assert [gain["note"] for gain in expected] == [""] * 5
+
+
+def test_a_promise_about_rounded_rewards_holds_for_the_policy_that_sees_the_true_ones():
+    """Rewards of one cent more or less: enumerated exactly, with the policy fed the rewards that are really paid."""
+    rng, H = np.random.default_rng(0), 3
+    paid = {"safe": [(0.5, 10.2), (0.5, 10.9)], "risky": [(0.3, 0.4), (0.35, 30.1), (0.35, 30.7)]}
+    log = {name: [] for name in ("episode", "state", "action", "reward")}
+    for episode in range(1500):
+        for _ in range(H):
+            a = "safe" if rng.random() < 0.5 else "risky"
+            r = paid[a][rng.choice(len(paid[a]), p=[p for p, _ in paid[a]])][1]
+            for name, cell in zip(log, (episode, "s", a, r), strict=True):
+                log[name].append(cell)
+    estimate = fit(log, stationary=True, reward_range=(0, 31), round_rewards=10)
+    plan = estimate.solve(tau=0.3)
+    policy, now = plan.policy, {(plan.policy.start(), 0.0): 1.0}
+    for h in range(H):
+        after = {}
+        for (need, total), p in now.items():
+            a = policy.act(h, 0, need)
+            for q, r in paid[estimate.mdp.action_label(a)]:
+                key = policy.next(need, h, 0, a, r, 0), total + r
+                after[key] = after.get(key, 0.0) + p * q
+        now = after
+    missed = sum(p for (_, total), p in now.items() if total < plan.value)
+    assert plan.value >= 10.0
+    assert missed < 0.3
+    assert "each reward counts as the next lower multiple of 10, so that the true return is no lower" in plan.remarks[0]
+    assert set(estimate.mdp.reward.ravel().tolist()) <= {0.0, 10.0, 30.0}
+
+
+def test_the_lower_end_of_the_range_is_rounded_with_the_rewards():
+    log = coin(20, 10) | {"reward": [-0.5, 0.5] * 10}
+    assert "rewards lie between -1 and 0.6" in fit(log, reward_range=(-0.6, 0.6), round_rewards=1).assumptions
+    with pytest.raises(ValueError, match="round_rewards must be a number above 0"):
+        fit(log, reward_range=(-1, 1), round_rewards=0)
+    mdp, machine = simulated("machine", 10)
+    with pytest.raises(ValueError, match="round_rewards must not be given with model="):
+        fit(machine, model=mdp, round_rewards=1)
+
+
+def test_an_absorbing_state_of_a_model_is_checked():
+    rows = {
+        "state": ["a", "a", "b"],
+        "action": ["x"] * 3,
+        "next_state": ["a", "b", "b"],
+        "probability": [0.5, 0.5, 1.0],
+    }
+    model = MDP(rows | {"reward": [1.0, 1.0, 0.0]}, horizon=3)
+    log = {"episode": [0, 0, 1, 1, 1], "state": ["a", "b", "a", "a", "b"], "action": ["x", "", "x", "x", ""]}
+    log |= {"reward": [1.0, 0.0, 1.0, 1.0, 0.0]}
+    estimate = fit(log, model=model, absorbing=["b"])
+    assert estimate.mdp.outcomes(0, 0, 0)[1].tolist() == [1 / 3, 2 / 3]
+    with pytest.raises(
+        ValueError, match="absorbing must name states that the model never leaves, without reward, got 'b'"
+    ):
+        fit(log, model=MDP(rows | {"reward": [1.0, 1.0, 0.5]}, horizon=3), absorbing=["b"])
+
+
+def test_known_rows_may_come_from_a_file(tmp_path):
+    path = tmp_path / "known.csv"
+    path.write_text("state,action,next_state,probability,reward\nt,new,s,1,1\n")
+    listed = fit(two_steps(), stationary=True, reward_range=(0, 1), known=[("t", "new", "s", 1.0, 1.0)])
+    assert fit(two_steps(), stationary=True, reward_range=(0, 1), known=path).mdp.rows() == listed.mdp.rows()

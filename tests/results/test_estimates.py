@@ -7,6 +7,7 @@ import pytest
 from helpers import chart_values
 from logged_problems import coin, simulated
 
+import bqrl
 from bqrl.logs.fit import fit
 from bqrl.results.charts import image
 from bqrl.results.estimates import (
@@ -21,7 +22,7 @@ from bqrl.results.estimates import (
     promise_chart,
 )  # fmt: skip
 from bqrl.results.result import contents
-from bqrl.results.words import Words
+from bqrl.results.words import PLAIN, Words
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def test_a_result_writes_the_files_that_were_announced(estimate):
     plan = estimate.solve(0.1)
     result = fit_result(estimate, plan, Words(title="title"), {"tau": 0.1, "start": None})
     assert result.left_out == []
-    assert set(result.charts) == {"promise", "coverage"}
+    assert set(result.charts) == {"promise", "policy_map", "coverage"}
     assert set(contents(result)) - {"result.json"} == set(FILES)
     assert result.details["versions"]["bqrl"]  # the footer of the page
     assert "start" not in result.settings
@@ -194,7 +195,9 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
     ]  # once the line began at the value, as if that were the lower end
     assert (scale["domain"], scale["clamp"]) == ([1.0, 3.0], True)
     assert chart_values(spec, 0)[0]["low"] < 1.0
-    assert "Line: an interval. No promise is possible" in " ".join(spec["title"]["subtitle"])
+    assert "Line: an interval. Arrow: this end of the interval is infinite. No promise is possible" in " ".join(
+        spec["title"]["subtitle"]
+    )
     content["policies"] = [rows[0] | {"lower": None, "upper": None}]
     assert "Line:" not in " ".join(promise_chart(content, "0.1-quantile", "an interval").to_dict()["title"]["subtitle"])
 
@@ -226,4 +229,37 @@ def test_long_charts_of_rows_are_thinned(estimate, monkeypatch):
 def test_estimates_draw_themselves(estimate):
     assert image(estimate.chart(), "svg").startswith(b"<svg")
     assert image(estimate.chart(0.1), "png")[1:4] == b"PNG"
-    assert len(estimate_view(estimate, 0.1).to_dict()["vconcat"]) == 2
+    assert len(estimate_view(estimate, 0.1).to_dict()["vconcat"]) == 3
+
+
+def test_an_infinite_end_of_an_interval_is_an_arrow():
+    """It looked like a finite interval that ends at the edge of the chart."""
+    rows = [
+        {
+            "policy": "logging policy",
+            "value": 2.0,
+            "lower": -np.inf,
+            "upper": 3.0,
+            "meaning": "estimate with an interval",
+        },
+        {"policy": "robust plan", "value": 1.0, "lower": None, "upper": None, "meaning": "promise"},
+    ]
+    spec = promise_chart({"policies": rows, "projection": []}, "return", "95 % interval").to_dict()
+    shapes = [layer["mark"]["shape"] for layer in spec["layer"] if "shape" in layer["mark"]]
+    assert shapes == ["triangle-left"]
+    assert "Arrow: this end of the interval is infinite." in " ".join(np.atleast_1d(spec["title"]["subtitle"]))
+
+
+def test_the_page_shows_the_policy_map_and_its_table_first():
+    estimate = fit(coin(300, 200), reward_range=(0, 1))
+    result = fit_result(estimate, estimate.solve(0.2), PLAIN, {})
+    assert list(result.charts) == ["promise", "policy_map", "coverage"]
+    assert list(result.tables)[:2] == ["policies", "policy"]
+
+
+def test_counts_have_no_logging_policy():
+    table = {"state": ["s"] * 2, "action": ["a"] * 2, "next_state": ["s"] * 2, "count": [30, 10], "reward": [1, 0]}
+    estimate = bqrl.fit_counts(table, horizon=2)
+    result = fit_result(estimate, estimate.solve(0.2), PLAIN, {}, draw=False)
+    assert "logging policy" not in [row["policy"] for row in result.tables["policies"].rows]
+    assert "Coverage: 40 transitions, 1 of 1 rows seen" in result.lines[-1].text

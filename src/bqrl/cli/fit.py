@@ -1,42 +1,58 @@
-"""`bqrl fit`: from logged episodes to a policy whose promise holds with a stated confidence."""
+"""`bqrl fit`: from logged episodes, or a table of counts, to a policy whose promise holds with a stated confidence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import CERTAINTY, COLUMN_NAMES, LEVEL, Objectives, SharedOptions
-from bqrl.logs.estimate import promised_levels
+from bqrl.errors import ArgumentError
+from bqrl.logs.counts import fit_counts
+from bqrl.logs.estimate import Estimate, promised_levels
 from bqrl.logs.fit import CONFIDENCE, fit
 from bqrl.mdp.files.facts import parse_start
+from bqrl.mdp.load import load_model
 from bqrl.results.estimates import FILES, fit_result
+from bqrl.results.posterior import FILES as POSTERIOR_FILES
+from bqrl.results.posterior import with_posterior
 from bqrl.results.result import check_folder
 
 ARGUMENTS = (
-    "columns",
-    "horizon",
-    "discount",
-    "start",
+    "columns", "horizon", "discount", "start", "stationary", "support", "reward_range", "ends", "reward_by", "absorbing",
+    "known", "model", "round_rewards", "adaptive",
+)  # fmt: skip
+LOG = "A .csv, .csv.gz, .xlsx or .parquet file, one row per step."
+COUNTS = "In place of LOG: a table with the columns state, action, next_state and count, and reward unless --rewards is given."
+REWARDS = "With --counts: a table with the columns state, action, reward and optionally next_state."
+ABSORBING = "A state that is never left and pays nothing, such as Dead; repeatable."
+KNOWN = "Rows known exactly: a table with the columns state, action, next_state, probability and reward."
+KNOWN_MODEL = "A model whose outcomes and rewards are right; only its probabilities are estimated."
+ROUND = "Round rewards down to multiples of this number; the promise stays valid."
+PSA = "Also draw this many models from the posterior and show the policy's value in each (no promise)."
+LOG_ONLY = (
     "stationary",
-    "support",
     "reward_range",
-    "ends",
     "reward_by",
+    "ends",
+    "model",
+    "round_rewards",
     "adaptive",
-)
+)  # not with --counts
 ENDS = "Episodes with fewer steps than the horizon: terminal (complete, the default) or truncated (cut off)."
 SHOWN = ("policies", "limits", "projection")  # tables printed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit(SharedOptions):
-    """Find a policy from logged episodes, and what it guarantees with a stated confidence."""
+    """Find a policy from logged episodes or from counts, and what it guarantees with a stated confidence."""
 
-    log: Annotated[Path, Argument(metavar="LOG", help="A .csv, .csv.gz, .xlsx or .parquet file, one row per step.")]
+    log: Annotated[Path | None, Argument(metavar="[LOG]", help=LOG)] = None
+    counts: Annotated[Path | None, Option(metavar="FILE", help=COUNTS)] = None
+    rewards: Annotated[Path | None, Option(metavar="FILE", help=REWARDS)] = None
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVEL)] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     objective: Objectives = None
@@ -52,22 +68,62 @@ class Fit(SharedOptions):
     reward_by: Annotated[str | None, Option(help="state-action: only state and action determine the reward.")] = None
     support: Annotated[str | None, Option(help="states: the log shows every state that can occur.")] = None
     ends: Annotated[str | None, Option(help=ENDS)] = None
+    absorbing: Annotated[list[str] | None, Option(metavar="STATE", help=ABSORBING)] = None
+    known: Annotated[Path | None, Option(metavar="FILE", help=KNOWN)] = None
+    model: Annotated[Path | None, Option(metavar="FILE", help=KNOWN_MODEL)] = None
+    round_rewards: Annotated[float | None, Option(help=ROUND)] = None
+    points: Annotated[int | None, Option(help="Number of grid points if returns have no exact grid.")] = None
+    psa: Annotated[int | None, Option(metavar="DRAWS", help=PSA)] = None
     adaptive: Annotated[bool, Option("--adaptive", help="The policy that wrote the log changed with the data.")] = False
 
     def run(self) -> None:
-        """Fit the log, plan, and show three policies, the promise and what limits it."""
-        words = self.words(self.log.name)
+        """Fit the log or the counts, plan, and show the policies, the promise and what limits it."""
+        if (self.log is None) == (self.counts is None):
+            raise ArgumentError("expected a log or --counts FILE, got " + ("neither" if self.log is None else "both"))
+        words = self.words((self.log or self.counts or Path()).name)
         goal = self.goal()  # before the log is read
         promised_levels(goal)
-        check_folder(self.out, "fit", FILES)
+        check_folder(self.out, "fit", (*FILES, *POSTERIOR_FILES))
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}
         asked["discount"] = 1.0 if self.factor is None else self.factor
-        start = None if self.start is None else parse_start(self.start)
-        estimate = fit(self.log, self.confidence, **asked | {"start": start})
-        promise = estimate.solve(goal)
+        estimate = self._from_log(asked) if self.counts is None else self._from_counts(asked)
+        promise = estimate.solve(goal, **({} if self.points is None else {"points": self.points}))
         goals = {"objective": goal.text} if self.objective else {"tau": self.level(), "beta": self.beta}
-        settings = {"log": str(self.log), **goals, "confidence": self.confidence, **asked}
+        source = (
+            {"log": str(self.log)} if self.counts is None else {"counts": str(self.counts), "rewards": self.rewards}
+        )
+        settings = {**source, **goals, "confidence": self.confidence, **asked, "points": self.points, "psa": self.psa}
+        settings = {name: str(value) if isinstance(value, Path) else value for name, value in settings.items()}
         result = fit_result(estimate, promise, words, settings, draw=self.out is not None)
-        shown, lines = [result.tables[name] for name in SHOWN], [line.text for line in result.lines]
-        self.conclude(result.details, result, tables=shown, lines=lines)
+        shown = list(SHOWN)
+        if self.psa is not None:
+            drawn = estimate.psa(promise, self.psa)
+            result, shown = with_posterior(result, drawn, words, draw=self.out is not None), [*SHOWN, "posterior"]
+        lines = [line.text for line in result.lines]
+        self.conclude(result.details, result, tables=[result.tables[name] for name in shown], lines=lines)
+
+    def _from_log(self, asked: dict[str, Any]) -> Estimate:
+        """The estimate from logged episodes."""
+        if self.rewards is not None:
+            raise ArgumentError("--rewards requires --counts; a log has a column of rewards")
+        start = None if self.start is None else parse_start(self.start)
+        given = asked | {"start": start}
+        if self.model is not None:  # which determines these
+            given |= {"start": None, "discount": 1.0, "horizon": None}
+            given["model"] = load_model(self.model, horizon=self.horizon, start=start, discount=self.factor)
+        return fit(self.log, self.confidence, **given)
+
+    def _from_counts(self, asked: dict[str, Any]) -> Estimate:
+        """The estimate from a table of counts."""
+        for name in LOG_ONLY:
+            if asked[name]:
+                raise ArgumentError(f"--{name.replace('_', '-')} is for logs, not for --counts; leave it out")
+        if self.horizon is None:
+            raise ArgumentError("--counts requires --horizon, the number of stages")
+        start = None if self.start is None else parse_start(self.start)
+        return fit_counts(
+            self.counts, self.rewards, horizon=self.horizon, confidence=self.confidence, columns=asked["columns"],
+            start=start, discount=asked["discount"], absorbing=self.absorbing or (), known=self.known,
+            support=self.support or "listed",
+        )  # fmt: skip

@@ -44,6 +44,7 @@ def estimate_arrays(estimate: StoredEstimate) -> dict[str, Any]:
     found = {
         "bqrl_estimate": np.array(FORMAT), **{name: model[name] for name in STORED}, "visits": balls.visits,
         "outcomes": balls.outcomes, "seen": balls.seen, "most": balls.most, "exact": balls.known,
+        "fixed": np.array(balls.fixed),
         "tries": estimate.tries, "uncounted": estimate.uncounted, "returns": estimate.returns,
         "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
         "whole": np.array(
@@ -98,7 +99,8 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
     valid = 0.0 < delta < 1.0 and 0.0 < confidence < 1.0
     require(valid, "numbers", "begin with delta and the confidence in (0, 1)", arrays["numbers"])
     return {
-        "mdp": mdp, "balls": Balls(known=known, **per_row, free=bool(free), rows=rows, delta=delta), "confidence": confidence,
+        "mdp": mdp, "confidence": confidence,
+        "balls": Balls(known=known, **per_row, free=bool(free), rows=rows, delta=delta, fixed=bool(arrays["fixed"])),
         "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "episodes": episodes,
         "steps": steps, "tries": tries, "uncounted": uncounted, "start_atoms": atoms, "floor": floor, "lowest": lowest,
         "added": tuple(added.tolist()), "adaptive": bool(adaptive),

@@ -44,6 +44,9 @@ This falls like 1 / n, the radius like 1 / sqrt(n). Move the mass u of the true 
 seen outcomes becomes less likely, so the new law lies in the ball over the seen outcomes. The expectation of W under the
 true law is thus at most the greatest one over that ball plus u (W(unseen) - W(worst seen outcome)). Both bounds are taken
 at delta / 2.
+
+Tables of counts (`fit_counts`) have fixed sample sizes: the exact binomial limit of each set, at delta w(g) / R, replaces the
+bound over rates (`bqrl.logs.binomial`).
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
+from bqrl.logs.binomial import largest_excess
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 
 NOVELTY_RATES = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])  # lambda of the bound on unseen outcomes
@@ -72,10 +76,14 @@ class Balls:
     free: bool  # whether the support is not known
     rows: int  # rows of the union: seen ones, or all that are not known
     delta: float
+    fixed: bool = False  # whether the number of visits of each row was fixed beforehand; the support is then known
 
     def radii(self, more: int = 1) -> FloatArray:
         """Return the l1 radii of the rows, shape (K, S, A), with `more` times as many episodes of the same frequencies."""
         n, d = np.maximum(self.visits, 1) * float(more), np.maximum(self.outcomes, 1).astype(np.float64)
+        if self.fixed:
+            width = 2.0 * self._exact_errors(n, more)
+            return np.where(self.known, 0.0, np.where(self.visits > 0, np.minimum(width, 2.0), 2.0))
         if self.free:
             union = 2.0 * RATES.size * self.rows * (self.rows + 1.0) / self.delta
             level, first = d * math.log(2.0) + np.log(d * (d + 1.0)) + math.log(union), d / n
@@ -84,6 +92,15 @@ class Balls:
             first = np.zeros(n.shape)
         width = 2.0 * (first + largest_error(level / n, self.most * more / n - first / d))
         return np.where(self.known, 0.0, np.where(self.visits > 0, np.minimum(width, 2.0), 2.0))
+
+    def _exact_errors(self, n: FloatArray, more: int) -> FloatArray:
+        """Return bounds on p_hat(G) - p(G) over all sets of outcomes, from exact binomial limits."""
+        level = set_level(np.maximum(self.outcomes, 2.0), self.seen) + math.log(self.rows / self.delta)
+        found = np.zeros(n.shape)
+        for row in map(tuple, np.argwhere((self.visits > 0) & ~self.known).tolist()):
+            seen, most = int(self.seen[row]), round(float(self.most[row]) * more)
+            found[row] = largest_excess(int(n[row]), most, seen, seen == self.outcomes[row], math.exp(-level[row]))
+        return found
 
     def missing(self, more: int = 1) -> FloatArray | None:
         """Return the bounds on unseen mass, shape (K, S, A); 0 where the radius is smaller, None if the support is known.

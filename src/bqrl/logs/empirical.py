@@ -33,6 +33,7 @@ class Empirical:
     uncounted: IntArray  # (K, S)  steps of the log that count towards no row
     floor: float  # the lowest possible return; -inf if unseen outcomes are modelled by a return below all others
     lowest: float  # the lowest of the other returns
+    events: tuple[IntArray, ...] = ()  # counts of the events of each shared law
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -46,6 +47,8 @@ class Declared:
     support: Any
     reward_range: tuple[float, float] | None
     reward_by: str | None
+    absorbing: Any = None
+    round_rewards: float | None = None
 
 
 def empirical(log: Episodes, declared: Declared, *, delta: float, discount: float) -> Empirical:

@@ -2,19 +2,23 @@
 
 The successor of a step is its next_state or, where that is missing, the state of the following step. After its last step an
 episode is either complete ("terminal": it moves to an absorbing state that pays nothing) or cut off ("truncated").
-A step whose successor is not known has next_state -1.
+A step whose successor is not known has next_state -1. Steps in a state that is declared absorbing are left out: the episode
+is complete when it enters the state, whatever else the log says about its end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from bqrl.checks import bad_value, choice, nearest, one_line
+from bqrl.checks import bad_type, bad_value, choice, exact_text, nearest, one_line
 from bqrl.errors import ModelError
+from bqrl.logs.read import near_labels, speller
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.mdp.columns import Codes
+from bqrl.mdp.columns import Codes, label_text
 from bqrl.mdp.files.tables import Columns
 from bqrl.mdp.validation import check_horizon
 
@@ -75,15 +79,19 @@ class Episodes:
         return np.asarray(totals[~self.truncated], np.float64)
 
 
-def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> Episodes:
-    """Check the steps of a log and put them in order."""
+def order_episodes(columns: Columns, horizon: int | None, ends: str | None, absorbing: Any = None) -> Episodes:
+    """Check the steps of a log and put them in order; `absorbing` lists states that are never left and pay nothing."""
     if ends is not None:
         choice(ends, "ends", ("terminal", "truncated"))
-    codes = columns.codes
+    codes, declared = columns.codes, _declared_absorbing(columns, absorbing)
     for role in ("episode", "state", "action"):
-        missing = np.flatnonzero(codes[role].code < 0)
+        missing = np.flatnonzero((codes[role].code < 0) & ~((role == "action") & declared[codes["state"].code]))
         if missing.size:
-            raise columns.error(missing[0], f"expected the {role}, got an empty cell; fill it in or drop the row", role)
+            remedy = "fill it in or drop the row"
+            s = codes["state"].code[missing[0]]
+            if role == "action" and np.all(codes["action"].code[codes["state"].code == s] < 0):
+                remedy = f"if the state {codes['state'].labels[s]!r} is never left, declare it absorbing"
+            raise columns.error(missing[0], f"expected the {role}, got an empty cell; {remedy}", role)
     order = np.argsort(codes["episode"].code, kind="stable")
     if "stage" in codes:
         stages = _stage_numbers(columns)
@@ -101,15 +109,24 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
     stage = np.arange(episode.size) - np.repeat(begins, lengths)
     if "stage" in codes:
         _check_stages(columns, stages[order], stage, first, order)
+    state = codes["state"].code[order]
+    next_state = _successors(columns, order, state, last)
+    if declared.any():
+        left = _left_out(columns, order, declared[state], first)
+        order, episode, state, next_state = order[~left], episode[~left], state[~left], next_state[~left]
+        first = np.r_[True, episode[1:] != episode[:-1]]
+        last, begins = np.r_[first[1:], True], np.flatnonzero(first)
+        lengths = np.diff(np.r_[begins, episode.size])
+        stage = np.arange(episode.size) - np.repeat(begins, lengths)
     H = int(lengths.max()) if horizon is None else check_horizon(horizon)
     if lengths.max() > H:
         i = int(np.flatnonzero(stage == H)[0])
         problem = f"expected at most {H} steps per episode, got {lengths.max()}"
         raise columns.error(order[i], f"{problem}; raise horizon or cut every episode", "stage", name="horizon")
-    state = codes["state"].code[order]
     truncated, ended = _ends(columns, ends, order, last, lengths, H)
-    next_state = _successors(columns, order, state, last)
-    absorbing = _absorbing_states(columns, order, state, next_state, last, ended, "end" in codes)
+    absorbed = np.append(declared, False)[next_state[last]]
+    truncated, ended = truncated & ~absorbed, ended & ~absorbed
+    final_states = declared | _absorbing_states(columns, order, state, next_state, last, ended, "end" in codes)
     over = last & np.repeat(ended, lengths)
     next_state[over & (("end" in codes) | (next_state == UNKNOWN)) & ((stage < H - 1) | (next_state >= 0))] = ENDED
     final = stage == H - 1
@@ -120,8 +137,47 @@ def order_episodes(columns: Columns, horizon: int | None, ends: str | None) -> E
         columns=columns, H=H, T=T, row=order, episode=np.repeat(np.arange(T), lengths), stage=stage, state=state,
         action=codes["action"].code[order], reward=columns.numbers["reward"][order], next_state=next_state, last=last,
         truncated=truncated, event=None if event is None else Codes(code=event.code[order], labels=event.labels),
-        states=tuple(codes["state"].labels), actions=tuple(codes["action"].labels), absorbing=absorbing,
+        states=tuple(codes["state"].labels), actions=tuple(codes["action"].labels), absorbing=final_states,
     )  # fmt: skip
+
+
+def _declared_absorbing(columns: Columns, given: Any) -> BoolArray:
+    """Return which states are declared absorbing; raise ArgumentError for a name that the log does not show."""
+    labels = columns.codes["state"].labels
+    found = np.zeros(len(labels), bool)
+    if given is None:
+        return found
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise bad_type("absorbing", given, "be a list of states")
+    spell = speller(labels)
+    for label in given:
+        text = spell(label_text(label))
+        if text not in labels:
+            raise bad_value("absorbing", label, "name states of the log", f"{text!r}{near_labels(text, labels)}")
+        found[labels.index(text)] = True
+    return found
+
+
+def _left_out(columns: Columns, order: IntArray, absorbed: BoolArray, first: BoolArray) -> BoolArray:
+    """Return the steps in absorbing states; raise an error if one of them pays, begins an episode or is left."""
+    labels, code = columns.codes["state"].labels, columns.codes["state"].code
+    reward = columns.numbers["reward"][order]
+
+    def error(i: int, problem: str, role: str) -> ModelError:
+        said = f"{problem} {labels[code[order[i]]]!r}, which is declared absorbing"
+        return columns.error(order[i], said, role, name="absorbing")
+
+    begins = np.flatnonzero(absorbed & first)
+    if begins.size:
+        raise error(begins[0], "expected an episode that begins in another state, got", "state")
+    pays = np.flatnonzero(absorbed & (reward != 0.0))
+    if pays.size:
+        got = f"expected the reward 0, got {exact_text(reward[pays[0]])} in state"
+        raise error(pays[0], got, "reward")
+    leaves = np.flatnonzero(np.r_[absorbed[:-1] & ~absorbed[1:] & ~first[1:], False])
+    if leaves.size:
+        raise error(leaves[0], "expected no other state to follow, got one after", "state")
+    return absorbed
 
 
 def _check_together(columns: Columns) -> None:

@@ -40,9 +40,11 @@ from bqrl.logs.archive import StoredEstimate, estimate_arrays, fields
 from bqrl.logs.candidates import PLUG_IN, ROBUST_PLAN, Choice, Set, choose, usual_actions
 from bqrl.logs.interval import buffered_lower, quantile_interval
 from bqrl.logs.limits import next_target, shares
+from bqrl.logs.posterior import PosteriorDraws, posterior_draws
 from bqrl.logs.trials import contradicted
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.files import write_arrays
+from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.facts import (
     Fact,
     Guaranteed,
@@ -117,6 +119,8 @@ class Estimate(StoredEstimate, Charted):
         Whether the log was declared adaptive, so that the policy that wrote it has no promise.
     refits : mapping of str to callable
         For each declaration, a function that fits the log again without it; empty if the estimate comes from a file.
+    events : tuple of ndarray
+        Counts of the events of each shared law; empty if rows share no noise or the estimate comes from a file.
     trials : mapping of str to callable
         For each step that may help, such as a further declaration, a function that fits the log as if it had been taken.
 
@@ -130,6 +134,7 @@ class Estimate(StoredEstimate, Charted):
     """
 
     refits: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
+    events: tuple[IntArray, ...] = ()
     trials: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
     _memo: dict[Any, Any] = field(default_factory=dict, repr=False)  # plans and limits by level
 
@@ -405,6 +410,45 @@ class Estimate(StoredEstimate, Charted):
             old_assumptions=(INDEPENDENT, *(text for text in self.assumptions if COMPLETE in text)),
         )  # fmt: skip
 
+    def psa(
+        self, policy: Any, draws: int = 1000, tau: float | None = None, *, prior: float = 1.0, seed: int | None = 0,
+        points: int = BRACKET_POINTS,
+    ) -> PosteriorDraws:  # fmt: skip
+        """Return the quantile, mean and CVaR of a policy under kernels drawn from the posterior.
+
+        This probabilistic sensitivity analysis is a statement about the posterior, which depends on the prior. It is not the
+        promise, and it does not assume the worst.
+
+        Parameters
+        ----------
+        policy : Plan, or a policy in any form that `evaluate` accepts
+            The policy; with a plan of this estimate, the result also says in which share of the draws its promise holds.
+        draws : int
+            Number of kernels.
+        tau : float, optional
+            Level of the quantile and the CVaR; by default that of the plan.
+        prior : float
+            Total weight of the Dirichlet prior per row, spread evenly over its outcomes.
+        seed : int or None
+            Seed of the draws; None draws a fresh one.
+        points : int
+            Size of the rounded grid where no exact law fits.
+
+        Returns
+        -------
+        PosteriorDraws
+            One value of each measure per draw, with `rows()`, `chart()` and `sentence`.
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> counts = {"state": [0, 0], "action": [0, 0], "next_state": [0, 0], "count": [98, 2], "reward": [1, 0]}
+        >>> estimate = bqrl.fit_counts(counts, horizon=1)
+        >>> estimate.psa(estimate.solve(tau=0.2), draws=200).share
+        1.0
+        """
+        return posterior_draws(self, self.events, policy, draws, tau, prior, seed, points)
+
     # -- what limits the promise -----------------------------------------------------------------------------------------
 
     def limits(self, tau: Objective | float, top: int = 10) -> list[dict[str, Any]]:
@@ -593,11 +637,11 @@ class Estimate(StoredEstimate, Charted):
         Returns
         -------
         list of dict
-            factor, episodes, value.
+            factor, episodes (transitions, for a table of counts), value.
         """
         tau, beta = promised_levels(tau, beta)
         return [
-            {"factor": more, "episodes": self.episodes * more, "value": self._projected_value(tau, beta, more)}
+            {"factor": more, f"{self._unit}s": self._size * more, "value": self._projected_value(tau, beta, more)}
             for more in (whole(factor, "factors", 1) for factor in factors)
         ]
 
@@ -625,6 +669,8 @@ class Estimate(StoredEstimate, Charted):
             without a lowest return.
         """
         tau, beta = promised_levels(tau, beta)
+        if not self.episodes:
+            raise ArgumentError("expected logged episodes, got a table of counts, which no policy logged", name="log")
         if not self.returns.size:
             message = "expected a complete episode, got only truncated ones, whose returns are unknown"
             raise ArgumentError(f"{message}; declare ends as terminal", name="ends")
@@ -706,7 +752,7 @@ class Estimate(StoredEstimate, Charted):
     def __str__(self) -> str:
         seen = self.coverage()
         lines = [
-            f"Estimate from {count_of('episode', self.episodes)}, {count_of('step', self.steps)}, horizon {self.mdp.H}",
+            f"Estimate from {self.data_words()}, horizon {self.mdp.H}",
             f"  rows seen     {seen['rows_seen']} of {seen['rows']}, median visits {seen['median_visits']:g}",
             f"  too few       {seen['rows_without_information']} seen rows have radius 2: too few visits to be useful",
             f"  confidence    {exact_text(self.confidence)}",
@@ -716,7 +762,21 @@ class Estimate(StoredEstimate, Charted):
 
     def __repr__(self) -> str:
         seen = count_of("row", int(self.seen.sum()))
-        return f"Estimate({count_of('episode', self.episodes)}, {seen} seen, confidence={exact_text(self.confidence)})"
+        return f"Estimate({count_of(self._unit, self._size)}, {seen} seen, confidence={exact_text(self.confidence)})"
+
+    @property
+    def _unit(self) -> str:
+        return "episode" if self.episodes else "transition"
+
+    @property
+    def _size(self) -> int:
+        return self.episodes or self.steps
+
+    def data_words(self, words: Any = None) -> str:
+        """Return what the estimate was made from, such as "200 episodes, 600 steps", in the words of a result if given."""
+        count = count_of if words is None else words.count
+        steps = f", {count('step', self.steps)}" if self.episodes else ""
+        return f"{count(self._unit, self._size)}{steps}"
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file atomically."""

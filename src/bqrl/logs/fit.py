@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, choice, exact_text, flag, number
+from bqrl.display import format_number
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import ENDED, Episodes, order_episodes
 from bqrl.logs.estimate import BY_STAGE, MODEL, POOLED, Estimate
-from bqrl.logs.known_model import from_model, with_events
+from bqrl.logs.known_model import check_absorbing, from_model, with_events
+from bqrl.logs.known_rows import copy_rows, known_rows
 from bqrl.logs.read import read_columns
+from bqrl.logs.trajectories import is_trajectories, named, trajectory_columns
 from bqrl.logs.trials import EVENTS, declarations
+from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.validation import check_discount
 
@@ -37,14 +42,17 @@ def fit(
     ends: str | None = None,
     reward_by: str | None = None,
     adaptive: bool = False,
+    absorbing: Any = None,
+    round_rewards: float | None = None,
 ) -> Estimate:
     """Estimate a model from logged episodes, with l1 balls that contain the true kernel with the stated confidence.
 
     Parameters
     ----------
-    log : str, Path, frame or mapping
+    log : str, Path, frame, mapping, Minari dataset or list of episodes
         A .csv, .csv.gz, .xlsx or .parquet file, a pandas or polars frame, or a dict of arrays, with one row per step and columns
-        episode, state, action, reward, and optionally stage, next_state, event and end.
+        episode, state, action, reward, and optionally stage, next_state, event and end. A Minari dataset and a list of
+        episodes have discrete observations and actions; `bqrl.logs.trajectories` describes an episode.
     confidence : float
         Probability in (0, 1) with which all promises of the estimate hold.
     columns : mapping, optional
@@ -59,9 +67,9 @@ def fit(
         Whether the kernel and the rewards do not change with the stage, so that all stages share their counts.
     model : MDP, optional
         Known outcomes, rewards and shared noise; only probabilities are estimated.
-    known : list of tuples, optional
-        Rows known exactly: (state, action, next_state, probability, reward), with the stage in front where it matters;
-        the next state "(end)" ends the episode, here and in `support`.
+    known : list of tuples, file or frame, optional
+        Rows known exactly: (state, action, next_state, probability, reward), with the stage in front where it matters, or
+        a table with these columns; the next state "(end)" ends the episode, here and in `support`.
     support : list of tuples or "states", optional
         Possible transitions: (state, action, next_state) or (state, action, next_state, reward); "states" declares that
         the log shows every state that can occur.
@@ -76,6 +84,12 @@ def fit(
     adaptive : bool
         Whether the policy that wrote the log changed with the data, or episodes depend on one another in another way. Then
         that policy has no promise, and the new plan gets the whole error probability instead of half of it.
+    absorbing : list of labels, optional
+        States that are never left and pay nothing, such as death. An episode is complete when it enters one of them, also if
+        `ends` is "truncated"; rows in such a state may have an empty action.
+    round_rewards : float, optional
+        Round every reward of the log down to a multiple of this number. Noisy rewards then share their outcomes, and a
+        promise about the rounded return also holds for the return itself.
 
     Returns
     -------
@@ -98,14 +112,23 @@ def fit(
         choice(support, "support", ("states",))
     if model is not None:
         model = check_mdp(model, "model")
+    step = None if round_rewards is None else number(round_rewards, "round_rewards", 0.0, ends="(]")
     declared = Declared(
         start=dict(start) if isinstance(start, Mapping) else start, stationary=stationary, model=model,
-        known=_copy_items(known), support=_copy_items(support), reward_range=_check_range(reward_range), reward_by=reward_by,
+        known=known_rows(known), support=copy_rows(support), reward_range=_check_range(reward_range, step), reward_by=reward_by,
+        absorbing=copy_rows(absorbing), round_rewards=step,
     )  # fmt: skip
     if model is not None:
         _check_model(declared, model, discount, horizon)
         discount, horizon = model.discount, model.H
-    steps = order_episodes(read_columns(log, columns), horizon, ends)
+    if is_trajectories(log):
+        log = trajectory_columns(log) if model is None else named(trajectory_columns(log), model)
+    read = read_columns(log, columns)
+    if step is not None:
+        read.numbers["reward"] = rounded_down(read.numbers["reward"], step)
+    steps = order_episodes(read, horizon, ends, declared.absorbing)
+    if model is not None:
+        check_absorbing(steps, model, declared.absorbing)
     fitted = partial(_estimate, steps, confidence, discount, adaptive=adaptive)
     refits = {name: partial(_refit, fitted, declared, name) for name in _removable_names(steps, declared)}
     return replace(fitted(declared, trials=True), refits=refits)
@@ -133,7 +156,8 @@ def _estimate(
         assumptions=_assumptions(steps, declared, found.mdp), adaptive=adaptive,
         episodes=steps.T, steps=steps.state.size, tries=found.tries, uncounted=found.uncounted,
         start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
-        floor=found.floor, lowest=found.lowest, added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
+        floor=found.floor, lowest=found.lowest, events=found.events,
+        added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
         trials=tried if revealed is None else tried | {EVENTS: partial(again, declared, events=True)},
     )  # fmt: skip
 
@@ -167,21 +191,27 @@ def _refit(fitted: Callable[[Declared], Estimate], declared: Declared, name: str
     return fitted(replace(declared, **changes))
 
 
-def _copy_items(given: Any) -> Any:
-    """Return the items of a list or iterator as a new list, which every refit can read; return anything else unchanged."""
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        return given
-    return [tuple(item) if isinstance(item, list) else item for item in given]
+def rounded_down(rewards: FloatArray, step: float) -> FloatArray:
+    """Return rewards rounded down to multiples of `step`; a multiple up to rounding error stays as it is.
+
+    >>> rounded_down(np.array([0.3, 0.39, -0.01]), 0.1).round(9).tolist()
+    [0.3, 0.3, -0.1]
+    """
+    units = rewards / step
+    nearest = np.round(units)
+    exact = np.abs(units - nearest) <= 1e-9 * np.maximum(1.0, np.abs(units))
+    return np.asarray(np.where(exact, nearest, np.floor(units)) * step + 0.0)
 
 
-def _check_range(given: Any) -> tuple[float, float] | None:
-    """Return the range of the rewards as two numbers."""
+def _check_range(given: Any, step: float | None) -> tuple[float, float] | None:
+    """Return the range of the rewards as two numbers, the lower end rounded as the rewards are."""
     if given is None:
         return None
     if isinstance(given, (str, bytes)) or np.ndim(given) != 1 or len(given) != 2:
         raise bad_type("reward_range", given, "be two numbers, e.g. (0, 1)")
     low = number(given[0], "reward_range[0]")
-    return low, number(given[1], "reward_range[1]", low)
+    high = number(given[1], "reward_range[1]", low)
+    return low if step is None else float(rounded_down(np.array([low]), step)[0]), high
 
 
 def _check_model(declared: Declared, model: MDP, discount: float, horizon: int | None) -> None:
@@ -191,7 +221,7 @@ def _check_model(declared: Declared, model: MDP, discount: float, horizon: int |
         raise bad_value("horizon", horizon, f"be {model.H}, the number of stages of the model", remedy=remedy)
     given = [
         name
-        for name in ("start", "known", "support", "reward_range", "reward_by")
+        for name in ("start", "known", "support", "reward_range", "reward_by", "round_rewards")
         if getattr(declared, name) is not None
     ]
     given += ["discount"] if discount not in (1.0, model.discount) else []
@@ -231,6 +261,9 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
         if names:
             listed = ", ".join([*map(repr, names[:3]), *["..."] * (len(names) > 3)])
             found.append(f"the problem has {listed}, which the log does not show")
+    if declared.absorbing:
+        final = [repr(label_text(label)) for label in declared.absorbing]
+        found.append(f"{' and '.join(final)} {'is' if len(final) == 1 else 'are'} never left and without reward")
     if declared.known is not None:
         found.append("the known rows are right")
     if declared.support is not None:
@@ -251,4 +284,7 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
         found.append(
             f"rewards lie between {exact_text(declared.reward_range[0])} and {exact_text(declared.reward_range[1])}"
         )
+    if declared.round_rewards is not None:
+        size = format_number(declared.round_rewards)
+        found.append(f"each reward counts as the next lower multiple of {size}, so that the true return is no lower")
     return tuple(found)

@@ -11,6 +11,7 @@ needs separated; counting only the events that happen to be visible would be bia
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     p = np.where(n > 0, counts / np.maximum(n, 1), 1.0 / np.maximum(np.repeat(size, size), 1))
     outcomes, rows = size, int(np.count_nonzero(~known))
     seen = np.bincount(np.repeat(np.arange(size.size), size), counts > 0, minlength=size.size).astype(np.int64)
-    noise = model.noise
+    noise, by_law = model.noise, list[IntArray]()
     if noise is not None:
         by_law = event_counts(log, model, noise, row, after, outcome)
         p = noise.image(laws_of(by_law), p)
@@ -65,8 +66,21 @@ def from_model(log: Episodes, model: MDP, *, delta: float, stationary: bool) -> 
     )
     return Empirical(
         mdp=model.with_probability(p), balls=balls, tries=tries.reshape(shape), uncounted=uncounted, floor=lowest,
-        lowest=lowest,
+        lowest=lowest, events=tuple(by_law),
     )  # fmt: skip
+
+
+def check_absorbing(log: Episodes, model: MDP, absorbing: Any) -> None:
+    """Raise ArgumentError unless the states declared absorbing are never left in the model and pay nothing."""
+    states = _match_labels(log, model.state_names, model.S, log.states, "state")
+    for label in absorbing or ():
+        s = int(states[log.states.index(speller(log.states)(label_text(label)))])
+        for h in range(model.H):
+            stage = model.stage(h)
+            here = slice(int(stage.row_start[s * model.A]), int(stage.row_start[(s + 1) * model.A]))
+            if np.any(stage.successor[here] != s) or np.any(stage.reward[here] != 0.0):
+                rule = "name states that the model never leaves, without reward"
+                raise bad_value("absorbing", label, rule, f"{label!r}", remedy="correct the model or drop it")
 
 
 def with_events(log: Episodes, model: MDP, found: Empirical) -> Empirical | None:
@@ -103,6 +117,15 @@ def _match_labels(
     """Return the index in the model of every label of the log."""
     place = {name: i for i, name in enumerate(names or map(str, range(size)))}
     meant = list(map(speller(place), labels))
+    ids = [int(label) if label.isdecimal() and len(label) < 10 else size for label in labels]
+    known = [name in place for name in meant]
+    if max(ids, default=0) < size and not all(known):  # not the names of the model, but all may be indices
+        if not any(known):
+            return np.array(ids, np.int64)
+        i, column = known.index(False), "next_state" if role == "state" else role
+        problem = f"expected names of the model's {role}s, got {labels[i]!r}, which only fits if all labels are indices"
+        remedy = "give names, or a model without names"
+        raise log.columns.error(0, f"{problem}; {remedy}", role if role in log.columns.codes else column)
     for i, label in enumerate(labels):
         if meant[i] not in place:
             code = log.state if role == "state" else log.action

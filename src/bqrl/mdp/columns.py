@@ -34,6 +34,7 @@ SYNONYMS = {  # role -> names in all tables, further names in models, further na
     ),
     "probability": ("p prob proba pr chance transitionprobability", "", ""),
     "reward": ("r payoff rewards", "", ""),
+    "count": ("n counts number frequency freq", "", ""),
     "stage": ("h stageid", "idstage", "t step time timestep stepid episodestep"),  # in models, time is often a duration
     "event": ("", "idevent eventid", "e noise"),
     "law": ("idlaw lawid", "", ""),
@@ -103,6 +104,22 @@ LOG = Kind(
     nested=True,
     shared={"next_state": "state"},
     error=FileFormatError,
+)
+COUNTS = Kind(
+    name="counts",
+    required=("state", "action", "next_state", "count"),
+    optional=("reward",),
+    numbers=("count", "reward"),
+    dialect=1,
+    shared={"next_state": "state"},
+)
+REWARDS = Kind(
+    name="rewards",
+    required=("state", "action", "reward"),
+    optional=("next_state",),
+    numbers=("reward",),
+    dialect=1,
+    shared={"next_state": "state"},
 )
 
 

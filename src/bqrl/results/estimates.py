@@ -13,9 +13,11 @@ from bqrl.laws.objectives import quantile_objective
 from bqrl.logs.estimate import Estimate
 from bqrl.planners.facts import Fact, Promised
 from bqrl.planners.plan import Plan
+from bqrl.policies.forward import play_shares
 from bqrl.results import charts
 from bqrl.results.charts import altair, chart_of, colour_channel, join_charts, tooltips, with_charts, with_title
-from bqrl.results.plans import policy_files
+from bqrl.results.plan_charts import policy_chart
+from bqrl.results.plans import MAX_SHARES, policy_files
 from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes, versions
 from bqrl.results.words import PLAIN, Words, remark, sentence
 from bqrl.study.scores import spread_indices
@@ -24,7 +26,7 @@ MAX_HELPS = 3  # steps that are named
 MAX_ROWS = 1000  # points of the chart of rows
 FILES = (  # files that a folder may hold
     "policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv", "policy.npz", "estimate.npz",
-    *chart_files(["promise", "coverage"]),
+    *chart_files(["promise", "coverage", "policy_map"]),
 )  # fmt: skip
 PROMISE, CLAIM, LATER = "promise", "in the empirical model, not a promise", "projection"
 OLD, NEW = "old policy", "new plan"
@@ -58,7 +60,7 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
     promised, others = split_promise(promise)
     return {
         "policies": [
-            {"policy": OLD, **logged, "promise": _finite(promised.old)},
+            *([{"policy": OLD, **logged, "promise": _finite(promised.old)}] if estimate.episodes else []),
             {"policy": "plug-in plan", "value": plug_in.value, **none, "meaning": CLAIM}
             | {"promise": _finite(min(estimate.promise_of(plug_in, *levels), promise.value))},
             {"policy": NEW, "value": promise.nominal, **none, "meaning": CLAIM, "promise": _finite(promise.value)},
@@ -102,7 +104,8 @@ def fit_result(
     if "policy" in tables:  # leave out the states that the log does not show
         added = {estimate.mdp.state_label(s) for s in estimate.added}
         rows = [row for row in tables["policy"].rows if row["state"] not in added]
-        tables["policy"] = replace(tables["policy"], rows=rows)
+        decisions = {"policy": replace(tables.pop("policy"), rows=rows)}  # after the comparison of the policies
+        tables = {"policies": tables.pop("policies")} | decisions | tables
     seen, sentences = content["coverage"], [content["sentence"]]
     if content["reason"] is not None:
         none = estimate.trivial(promise.value)
@@ -111,7 +114,7 @@ def fit_result(
     asides = [*map(sentence, content["notes"]), *(gain_sentence(gain, words) for gain in content["gains"])]
     asides += [help_sentence(one, words) for one in content["helps"][:MAX_HELPS]]
     asides.append(
-        f"Coverage: {words.count('episode', seen['episodes'])}, {words.count('step', seen['steps'])}, "
+        f"Coverage: {estimate.data_words(words)}, "
         f"{seen['rows_seen']} of {seen['rows']} rows seen, median visits {seen['median_visits']:g}."
     )
     result = Result(
@@ -168,8 +171,13 @@ def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
     costs, radii = stage | {"cost": "added probability"}, stage | {"radius": "l1 radius"}
     gained = {"without": words.titled("promise without it"), "value": words.titled("promise")}
-    policies = "The policy that wrote the log, the plug-in plan and the new plan, with the promise that each is proven to keep."
-    policies += "" if promise.beta or estimate.adaptive else f" Lower and upper: {_interval(estimate)}."
+    old = "policy that wrote the log, the " if estimate.episodes else ""
+    policies = f"The {old}plug-in plan and the new plan, with the promise that each is proven to keep."
+    policies += (
+        ""
+        if promise.beta or estimate.adaptive or not estimate.episodes
+        else f" Lower and upper: {_interval(estimate)}."
+    )
     found = {
         "policies": ResultTable(content["policies"], titles=quantile | ends | promised, caption=policies),
         "gains": ResultTable(content["gains"], titles=gained, caption="What each declaration adds to the promise."),
@@ -200,7 +208,16 @@ def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
 def fit_charts(content: Mapping[str, Any], estimate: Estimate, promise: Plan, words: Words) -> dict[str, Any]:
     """The charts of a fit by name; `content` comes from `fit_document`."""
     first = promise_chart(content, words.axis(f"{promise.objective} of the return"), _interval(estimate))
-    return {"promise": first, "coverage": coverage_chart(estimate, content["limits"], words)}
+    drawn = {"promise": first, "coverage": coverage_chart(estimate, content["limits"], words)}
+    mdp = estimate.mdp
+    if mdp.H * mdp.S * mdp.A > MAX_SHARES:
+        return drawn
+    shares = play_shares(mdp, promise.policy)
+    shares[:, list(estimate.added)] = 0.0  # leave out the states that the log does not show
+    names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
+    note = "With the frequencies of the log as probabilities. Blank: never reached."
+    chart = policy_chart({promise.tau: shares}, *names, words=words, note=note)
+    return {"promise": drawn.pop("promise"), "policy_map": chart, **drawn}
 
 
 def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
@@ -219,7 +236,13 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
             rows.append([*texts, value, *(value if x is None else x for x in ends)])
     drawn = [x for row in rows for x in row[4:] if math.isfinite(x)] or [0.0]
     low, high = min(drawn), max(drawn)
-    far = high - low + 1.0  # an infinite end is drawn at the end of the axis
+    far = high - low + 1.0  # an infinite end is drawn as an arrow at the end of the axis
+    arrows = [
+        [row[0], row[1], end, left]
+        for row in rows
+        for end, left in ((low, True), (high, False))
+        if abs(row[5 if left else 6]) == math.inf
+    ]
     rows = [[*row[:5], max(row[5], low - far), min(row[6], high + far)] for row in rows]
     columns = ("policy", "meaning", "interval", "text", "value", "low", "high")
     base = chart_of(columns, rows).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
@@ -233,9 +256,17 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
         base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
         base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=shown),
         base.mark_text(dy=-12, fontSize=11).encode(x=x, text="text:N"),
+        *(
+            chart_of(("policy", "meaning", "value", "left"), [row for row in arrows if row[3] == left])
+            .mark_point(shape=f"triangle-{side}", filled=True, size=130, opacity=1)
+            .encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]), x=x, color=colour)
+            for left, side in ((True, "left"), (False, "right"))
+            if any(row[3] == left for row in arrows)
+        ),
     )
     said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."
     said += f" Line: {interval}." if any(low < high for *_, low, high in rows) else ""
+    said += " Arrow: this end of the interval is infinite." if arrows else ""
     if all(row[1] != PROMISE for row in rows):
         said += " No promise is possible with this log."
     return with_title(chart, "What the log promises", said, 40 * len(rows) + 20)

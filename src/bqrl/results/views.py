@@ -17,6 +17,7 @@ import numpy as np
 from bqrl.laws.law import Law
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
+from bqrl.logs.posterior import PosteriorDraws
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.grid_curve import GridCurve
@@ -38,6 +39,7 @@ from bqrl.results.charts import Curve, altair, curves_chart
 from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, curve_chart, law_chart, plan_charts, policy_chart, trade_chart
 from bqrl.results.plans import curve_value, level_facts
+from bqrl.results.posterior import posterior_chart
 from bqrl.results.result import ResultTable
 from bqrl.results.strategies import strategies_chart, strategy_table
 from bqrl.results.words import Words, display_table, held_sentence, order_of, sentence
@@ -254,6 +256,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     Estimate: (estimate_view, lambda estimate: {
         **{key.replace("_", " "): value for key, value in estimate.coverage().items()}, "confidence": estimate.confidence,
     }),
+    PosteriorDraws: (posterior_chart, lambda draws: draws.rows()),
 }  # fmt: skip
 
 

@@ -538,7 +538,8 @@ def _(fact: facts.OpenStates, words: Words = PLAIN) -> str:
     names = ", ".join([*map(repr, fact.states[:3]), *["..."] * (len(fact.states) > 3)])
     several, steps = "s" * (len(fact.states) > 1), count_of("step", fact.steps)
     cause = f"no successor is recorded for state{several} {names} ({steps}), so the worst is assumed to follow"
-    return f"{cause}; give next_state, the state itself if it is never left, or mark complete episodes in a column end"
+    it, is_left = ("them", "they are") if several else ("it", "it is")
+    return f"{cause}; declare {it} absorbing if {is_left} never left, give next_state, or mark complete episodes in a column end"
 
 
 @remark.register

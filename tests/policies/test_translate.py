@@ -1,0 +1,86 @@
+"""Plans of estimates in other models, by name."""
+
+import numpy as np
+import pytest
+from logged_problems import simulated, study
+
+import bqrl
+from bqrl.errors import PolicyError
+from bqrl.policies.translate import by_name, translated
+
+
+@pytest.mark.parametrize("name", ["machine", "asset selling", "river swim", "random"])
+def test_the_plan_of_an_estimate_has_the_law_of_the_true_model_written_in_its_states(name):
+    """The oracle writes the true model with the states of the estimate, so that no names need to be matched."""
+    mdp, log = simulated(name, 600)
+    bounds = float(mdp.reward.min()), float(mdp.reward.max())
+    estimate = bqrl.fit(log, stationary=mdp.stationary, reward_range=bounds)
+    for plan in (estimate.solve(0.2), estimate.plug_in(0.3), bqrl.solve(estimate.mdp, bqrl.Mean())):
+        found = bqrl.evaluate(mdp, plan)
+        expected = bqrl.evaluate(study.embedded(mdp, estimate), plan.policy, rewards="this model")
+        assert found.values.tolist() == pytest.approx(expected.values.tolist())
+        assert found.probabilities.tolist() == pytest.approx(expected.probabilities.tolist(), abs=1e-12)
+
+
+def table(states, actions, pay=1.0):
+    """Well may become Dead; `treat` pays `pay`, `wait` pays 0 and is safe."""
+    rows = [
+        ("Well", "treat", "Well", 0.5, pay),
+        ("Well", "treat", "Dead", 0.5, pay),
+        ("Well", "wait", "Well", 1.0, 0.0),
+    ]
+    rows += [("Dead", "wait", "Dead", 1.0, 0.0), ("Dead", "treat", "Dead", 1.0, 0.0)]
+    order = sorted(rows, key=lambda row: (states.index(row[0]), actions.index(row[1])))
+    names = ("state", "action", "next_state", "probability", "reward")
+    frame = {name: [row[j] for row in order] for j, name in enumerate(names)}
+    return bqrl.MDP(frame, horizon=3, start="Well")
+
+
+def test_every_kind_of_policy_travels_to_another_order_of_names():
+    one, other = table(["Well", "Dead"], ["treat", "wait"]), table(["Dead", "Well"], ["wait", "treat"])
+    assert one.action_names != other.action_names
+    assert by_name(one, other)
+    assert not by_name(one, one)
+    plan = bqrl.solve(one, tau=0.4)
+    stochastic = bqrl.StochasticPolicy(np.broadcast_to([0.25, 0.75], (3, 2, 2)))
+    markov = bqrl.MarkovPolicy([[0, 0], [1, 0], [0, 0]])
+    for policy in (plan.policy, markov, stochastic, bqrl.MixturePolicy([plan.policy, markov], [0.3, 0.7])):
+        found, expected = bqrl.evaluate(other, translated(policy, one, other)), bqrl.evaluate(one, policy)
+        assert found.values.tolist() == expected.values.tolist()
+        assert found.probabilities.tolist() == pytest.approx(expected.probabilities.tolist())
+
+
+def test_other_rewards_under_the_same_names_are_refused():
+    one, other = table(["Well", "Dead"], ["treat", "wait"]), table(["Dead", "Well"], ["wait", "treat"], pay=2.0)
+    plan = bqrl.solve(one, tau=0.4)
+    with pytest.raises(PolicyError, match="must meet the rewards that it was planned for, 1 from Well to"):
+        bqrl.evaluate(other, plan)
+    assert bqrl.evaluate(other, plan, rewards="this model").mean() > 0.0
+
+
+def test_a_state_without_a_name_in_the_plan_is_refused_unless_nothing_depends_on_it():
+    one = table(["Well", "Dead"], ["treat", "wait"])
+    plan = bqrl.solve(one, tau=0.4)
+    names = ("state", "action", "next_state", "probability", "reward")
+    rows = [
+        ("Well", "treat", "Sick", 1.0, 1.0),
+        ("Well", "wait", "Well", 1.0, 0.0),
+        ("Sick", "treat", "Sick", 1.0, 1.0),
+    ]
+    single = bqrl.MDP(dict(zip(names, zip(*rows, strict=True), strict=True)), horizon=3)
+    assert bqrl.evaluate(single, plan).mean() >= 1.0  # Sick has one action
+    rows += [("Sick", "wait", "Well", 1.0, 0.0)]
+    several = bqrl.MDP(dict(zip(names, zip(*rows, strict=True), strict=True)), horizon=3)
+    with pytest.raises(PolicyError, match="the policy must name the states of the problem, got none for 'Sick'"):
+        bqrl.evaluate(several, plan)
+    with pytest.raises(PolicyError, match="the policy must have H=4 as the problem, got H=3"):
+        bqrl.evaluate(several.replace(horizon=4), plan)
+
+
+def test_an_action_that_the_model_does_not_have_is_named():
+    one = table(["Well", "Dead"], ["treat", "wait"])
+    names = ("state", "action", "next_state", "probability", "reward")
+    rows = [("Well", "cure", "Well", 1.0, 1.0), ("Well", "wait", "Well", 1.0, 0.0), ("Gone", "wait", "Gone", 1.0, 0.0)]
+    model = bqrl.MDP(dict(zip(names, zip(*rows, strict=True), strict=True)), horizon=3)
+    with pytest.raises(PolicyError, match="must play actions of the problem, got 'treat' in state 'Well' at stage 1"):
+        bqrl.evaluate(model, bqrl.solve(one, bqrl.Mean()))
