@@ -29,6 +29,7 @@ _NAMES = {  # public names by module
     "files": "load save",
     "laws.law": "Law",
     "laws.objectives": "Buffered CVaR Mean Objective Quantile",
+    "laws.sample": "Sample",
     "learners.protocol": "Episode Learner Task",
     "learners.record": "Record",
     "learners.run": "learn",
@@ -56,7 +57,7 @@ _NAMES = {  # public names by module
     "planners.mean_cvar": "MeanCVaR",
     "planners.utility": "Utility",
     "planners.confidence": "constant_buffer log_buffer power_buffer",
-    "planners.evaluate": "evaluate simulate",
+    "planners.evaluate": "evaluate",
     "planners.forecast": "Forecast forecast",
     "planners.grid_curve": "GridCurve",
     "planners.outcomes": "expected_outcomes outcome_law",
@@ -70,6 +71,7 @@ _NAMES = {  # public names by module
     "results.report": "report",
     "study.compare": "compare",
     "study.scores": "Experiment",
+    "study.simulate": "simulate",
 }
 _HOME = {name: f"bqrl.{module}" for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted([*_HOME, *_MODULES])

@@ -14,6 +14,7 @@ from bqrl.laws.objectives import (
     Objective as Objective,
     Quantile as Quantile,
 )
+from bqrl.laws.sample import Sample as Sample
 from bqrl.learners.protocol import Episode as Episode, Learner as Learner, Task as Task
 from bqrl.learners.record import Record as Record
 from bqrl.learners.run import learn as learn
@@ -35,7 +36,7 @@ from bqrl.planners.confidence import (
     log_buffer as log_buffer,
     power_buffer as power_buffer,
 )
-from bqrl.planners.evaluate import evaluate as evaluate, simulate as simulate
+from bqrl.planners.evaluate import evaluate as evaluate
 from bqrl.planners.forecast import Forecast as Forecast, forecast as forecast
 from bqrl.planners.grid_curve import GridCurve as GridCurve
 from bqrl.planners.outcomes import expected_outcomes as expected_outcomes, outcome_law as outcome_law
@@ -59,6 +60,7 @@ from bqrl.policies.target import TargetPolicy as TargetPolicy
 from bqrl.results.report import report as report
 from bqrl.study.compare import compare as compare
 from bqrl.study.scores import Experiment as Experiment
+from bqrl.study.simulate import simulate as simulate
 
 __version__: str
 __all__: list[str]

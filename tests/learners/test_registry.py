@@ -4,7 +4,7 @@ import pytest
 
 import bqrl
 from bqrl.cli.compare import read_learners
-from bqrl.learners.registry import LEARNERS, check_served, colour_of, everyone, known_learner, without_rewards
+from bqrl.learners.registry import LEARNERS, check_served, colour_of, everyone, known_learner
 from bqrl.results.charts import PALETTE, learner_colours
 from bqrl.results.learning import label_of
 from bqrl.study.scores import Contender
@@ -29,10 +29,6 @@ def test_every_learner_has_a_name_a_label_and_its_own_colour():
     assert colour_of(lambda task, rng: None, {}) == ""
 
 
-def test_without_rewards_names_the_learners_that_do_not_need_them():
-    assert without_rewards() == "q-learning, sarsa, ppo or trpo"
-
-
 def test_one_entry_adds_a_learner_everywhere(monkeypatch):
     class Mine(LEARNERS["sarsa"]):
         name, label, colour = "mine", "My own", "#123456"
@@ -43,7 +39,6 @@ def test_one_entry_adds_a_learner_everywhere(monkeypatch):
     assert learner_colours([Contender(label="x", learner="mine")]) == {"x": "#123456"}
     assert read_learners(["mine:epsilon=0.1"]) == [("mine", {"epsilon": 0.1})]
     assert bqrl.learn("SafeOrRisky", "mine", episodes=3, seed=1).settings["learner"] == "mine"
-    assert "mine" in without_rewards()
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -18,11 +18,12 @@ from bqrl.learners.protocol import Learner, Task, blank_model
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.mdp.files import read_arrays, write_arrays
 from bqrl.mdp.model import MDP
-from bqrl.planners.evaluate import evaluate, simulate
+from bqrl.planners.evaluate import evaluate
 from bqrl.planners.expected import best_mean
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 from bqrl.policies.stochastic import StochasticPolicy
+from bqrl.study.simulate import simulate
 
 NAMES = tuple(LEARNERS)
 MODEL_FREE = ("q-learning", "sarsa", "ppo", "trpo")

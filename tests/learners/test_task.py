@@ -6,6 +6,7 @@ from gymnasium.spaces import Box, Discrete
 from bqrl.envs import asset_selling
 from bqrl.errors import ArgumentError, ArgumentTypeError, EpisodeError, SizeError
 from bqrl.laws.objectives import Quantile
+from bqrl.learners.open_world import OpenWorld
 from bqrl.learners.run import LEARNERS, Run, learn
 from bqrl.learners.task import open_structure, pose
 from bqrl.mdp.from_gymnasium import from_gymnasium
@@ -112,11 +113,18 @@ def test_start_needs_a_transition_table():
         learn(Corridor(), "sarsa", 0.5, 5, 0, horizon=5, start=1)
 
 
-@pytest.mark.parametrize("name", ["ucbvi", "thompson", "ucb-bqrl"])
-def test_learners_that_need_rewards_are_refused_in_one_line(name):
-    with pytest.raises(ValueError, match="needs the reward function, which Corridor does not expose") as caught:
-        learn(Corridor(), name, 0.5, 10, 0, horizon=5)
-    assert "\n" not in str(caught.value)
+def test_learners_that_need_rewards_get_no_task_but_a_world_without_a_table():
+    facts = {"objective": Quantile(0.5), "episodes": 5, "delta": 0.05}
+    mdp, task, world = pose(Corridor(), LEARNERS["ucbvi"], 5, None, np.random.default_rng(0), facts, None)
+    assert (mdp, task) == (None, None)
+    assert isinstance(world, OpenWorld)
+
+
+def test_bins_are_for_boxes():
+    with pytest.raises(ArgumentError, match="bins must be None for a model, whose states are numbered, got 3"):
+        learn("SafeOrRisky", "sarsa", 0.5, 5, 0, bins=3)
+    with pytest.raises(ArgumentError, match="bins must be None for Corridor, whose observations have no Box, got 3"):
+        learn(Corridor(), "sarsa", 0.5, 5, 0, horizon=3, bins=3)
 
 
 def test_our_own_environment_is_its_model():
@@ -176,9 +184,12 @@ def test_the_horizon_comes_from_the_argument_or_the_time_limit():
 def test_what_is_no_discrete_environment_is_refused():
     env = Corridor()
     env.observation_space = Box(0.0, 1.0)
-    with pytest.raises(ArgumentError, match="problem must have Discrete observations, got Box in Corridor") as caught:
+    with pytest.raises(ArgumentError, match=r"Tuple or Dict observations, got Box in Corridor; pass bins=") as caught:
         learn(env, "sarsa", 0.5, 5, 0, horizon=3)
     assert caught.value.name == "problem"
+    env.action_space = Box(0.0, 1.0)
+    with pytest.raises(ArgumentError, match="problem must have Discrete actions, got Box in Corridor"):
+        learn(env, "psrl", 0.5, 5, 0, horizon=3, bins=2)
     with pytest.raises(ArgumentTypeError, match="got list"):
         learn([1, 2], "sarsa", 0.5, 5, 0)
     with pytest.raises(ArgumentError, match="got 'NoSuchLake-v1'"):

@@ -10,9 +10,9 @@ from log_oracle import exact_law, log_of, random_problem, tightened
 from logged_problems import coin, simulated, study
 
 import bqrl
+from bqrl.laws.interval import quantile_interval
 from bqrl.laws.law import Law
 from bqrl.logs.fit import fit
-from bqrl.logs.interval import quantile_interval
 from bqrl.results.words import Words, remarks
 
 

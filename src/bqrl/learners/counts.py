@@ -100,7 +100,7 @@ class Counts:
     def observe(self, episode: Episode) -> None:
         """Count one episode; EpisodeError if it holds a transition outside the known support."""
         h = count_episode(tuple(self.tally), *self.rewards, *episode[:3])
-        if h < self.structure.H:
+        if h < episode.actions.size:
             s, a, s_next = int(episode.states[h]), int(episode.actions[h]), int(episode.states[h + 1])
             rule = f"a possible successor of action {a} in state {s}"
             message = f"stage {h + 1}: expected {rule}, got state {s_next}; extend the support"

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
-from bqrl.checks import one_line
-from bqrl.errors import EpisodeError, PolicyError
+from bqrl.errors import PolicyError
 from bqrl.learners.protocol import Episode, Task
 from bqrl.learners.replan import planning_grid
 from bqrl.loops.play import EventSource, find_events
 from bqrl.loops.rollout import draw, play_chances, step
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
+from bqrl.mdp.observations import Observations
+from bqrl.mdp.stepping import Stepper
 from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout
+from bqrl.policies.in_env import chosen_action, draw_part
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.pairs import check_played
@@ -69,7 +70,7 @@ class ModelWorld(World):
     def play(self, behaviour: Policy, chance: np.random.Generator) -> Episode:
         """Play one episode; outcomes are drawn by inverting the distribution function."""
         u, episode = self.rng.random(self.mdp.H + 1), blank_episode(self.mdp.H)
-        behaviour = _draw_part(behaviour, chance)
+        behaviour = draw_part(behaviour, chance)
         if isinstance(behaviour, StochasticPolicy):
             v, dynamics = chance.random(self.mdp.H), tuple(self.follower.dynamics)
             play_chances(dynamics, behaviour.probabilities, u, v, *episode[:3])
@@ -127,59 +128,48 @@ class GymWorld(World):
     Every learner sees H stages: after an episode has ended in observation s, it stays in state `ends[s]` with reward 0 for the
     remaining stages (-1 if the table has no such state). `table` is the model of the environment's transition table, if that
     table is used to score the policies. Then a first state, a transition or a reward that is not in the table is refused. An
-    episode that the environment truncates before stage H is refused too, because the table does not end there. Each reset is
+    episode that the environment truncates before stage H is refused, because truncation is not an end. Each reset is
     seeded from the world's stream, so the randomness of an episode depends only on its number, not on earlier episodes. Every
     observation and reward is checked.
     """
 
-    def __init__(self, env: Any, H: int, rng: np.random.Generator, ends: IntArray, table: MDP | None = None) -> None:
+    def __init__(
+        self, env: Any, H: int, rng: np.random.Generator, ends: IntArray, table: MDP | None = None,
+        observations: Observations | None = None,
+    ) -> None:  # fmt: skip
         self.env, self.H, self.rng, self.ends, self.table = env, H, rng, ends, table
-        self._first_state, self._first_action = int(env.observation_space.start), int(env.action_space.start)
+        self.steps, self.observations = Stepper(env), observations or Observations(env.observation_space)
+        self._first_action = int(env.action_space.start)
         self._slack = 0.0 if table is None else SAME_REWARD * float(np.abs(table.reward).max())
-        self._episode = 0
 
     def play(self, behaviour: Policy, chance: np.random.Generator) -> Episode:
         """Play one episode by stepping the environment."""
-        observation, _ = self._parts(self.env.reset(seed=int(self.rng.integers(2**31))), "observation, info", 0)
-        s = self._state(observation, 0)
+        s = self._state(self.steps.reset(seed=int(self.rng.integers(2**31))), 0)
         if self.table is not None and self.table.mu[s] == 0.0:
-            raise self._error(0, "a first state of the environment's own law", s, REMEDY)
+            raise self.steps.error(0, "a first state of the environment's own law", s, REMEDY)
         episode = blank_episode(self.H)
         episode.states[0] = s
-        over, total = False, 0.0
-        behaviour = _draw_part(behaviour, chance)
+        over = False
+        behaviour = draw_part(behaviour, chance)
         memory = behaviour.start()
         for h in range(self.H):
-            if isinstance(behaviour, StochasticPolicy):
-                a = int(draw(behaviour.probabilities[h, s], 0, behaviour.probabilities.shape[2], chance.random()))
-            else:
-                a = action_index(behaviour.act(h, s, memory), h, s)
-            if not 0 <= a < self.env.action_space.n:
-                where = f"the action in state {s} at stage {h + 1}"
-                raise PolicyError(
-                    f"{where} must be from 0 to {self.env.action_space.n - 1}, got {a}", stage=h, state=s, action=a
-                )
+            a = chosen_action(behaviour, h, s, memory, chance, int(self.env.action_space.n))
             r, after = 0.0, s
             if not over:
-                observation, reward, terminated, truncated, _ = self._parts(
-                    self.env.step(a + self._first_action), "observation, reward, terminated, truncated, info", h + 1
-                )
-                r, after = self._reward(reward, h + 1), self._state(observation, h + 1)
-                total += r
-                if not math.isfinite(total):
-                    raise self._error(h + 1, "rewards with a finite sum", reward)
-                ended, cut = self._flag(terminated, h + 1), self._flag(truncated, h + 1) and h + 1 < self.H
-                if cut and not ended and self.table is not None:
-                    rule = f"truncated=False before step {self.H}, since the transition table has no time limit"
-                    raise self._error(h + 1, rule, truncated, f"; pass horizon={h + 1}")
-                over = ended or cut  # truncation after the last stage is not an end
+                observation, r, ended, cut = self.steps.step(a + self._first_action, h + 1)
+                after, cut = self._state(observation, h + 1), cut and h + 1 < self.H
+                if cut and not ended:
+                    why = "truncation is not an end" if self.table is None else "the transition table has no time limit"
+                    rule = f"truncated=False before step {self.H}, since {why}"
+                    raise self.steps.error(h + 1, rule, True, f"; pass horizon={h + 1}")
+                over = ended
                 if over:
                     after = int(self.ends[after])
             self._check_listed(h, s, a, r, after)
             memory = behaviour.next(memory, h, s, a, r, after)
             episode.actions[h], episode.rewards[h], episode.states[h + 1] = a, r, after
             s = after
-        self._episode += 1
+        self.steps.episode += 1
         return episode
 
     def _check_listed(self, h: int, s: int, a: int, r: float, after: int) -> None:
@@ -190,65 +180,23 @@ class GymWorld(World):
         near = np.abs(self.table.reward[0, begin:end] - r) <= self._slack
         if not np.any(near & (self.table.successor[begin:end] == after)):
             rule = f"a state and a reward that the table P lists for action {a} in state {s}"
-            raise self._error(h + 1, rule, ("an end" if after < 0 else after, r), REMEDY)
-
-    def _parts(self, returned: Any, names: str, step_number: int) -> tuple[Any, ...]:
-        """Return the result of reset or step if it is a tuple of the right length; raise EpisodeError otherwise."""
-        if not isinstance(returned, tuple) or len(returned) != len(names.split(",")):
-            remedy = "; wrap environments of other interfaces"
-            raise self._error(step_number, f"the tuple ({names}) as in Gymnasium", returned, remedy)
-        return returned
+            raise self.steps.error(h + 1, rule, ("an end" if after < 0 else after, r), REMEDY)
 
     def _state(self, observation: Any, step_number: int) -> int:
         """Return the observation as a state, or raise EpisodeError."""
-        n = self.ends.size
-        whole = isinstance(observation, (int, np.integer)) or (
-            isinstance(observation, np.ndarray) and observation.shape == () and observation.dtype.kind in "iu"
-        )
-        if not whole or isinstance(observation, bool) or not 0 <= int(observation) - self._first_state < n:
-            first, last = self._first_state, self._first_state + n - 1
-            raise self._error(step_number, f"an observation from {first} to {last}", observation)
-        return int(observation) - self._first_state
-
-    def _reward(self, reward: Any, step_number: int) -> float:
-        """Return the reward as a float, or raise EpisodeError."""
-        try:
-            found = math.nan if isinstance(reward, (str, bytes)) else float(reward)
-        except (TypeError, ValueError, OverflowError):
-            found = math.nan
-        if not math.isfinite(found):
-            raise self._error(step_number, "a finite reward", reward)
-        return found
-
-    def _flag(self, value: Any, step_number: int) -> bool:
-        """Return `terminated` or `truncated` as True or False, or raise EpisodeError."""
-        try:
-            return bool(value)
-        except (TypeError, ValueError):  # an array with several entries
-            raise self._error(step_number, "terminated and truncated as True or False", value) from None
-
-    def _error(self, step_number: int, rule: str, got: Any, remedy: str = "") -> EpisodeError:
-        """Return the error for an invalid result of the environment."""
-        message = f"episode {self._episode}, step {step_number}: expected {rule}, got {one_line(got)}{remedy}"
-        return EpisodeError(message, episode=self._episode, step=step_number, value=got)
+        digits = self.observations.digits(observation)
+        if digits is None:
+            raise self.steps.error(step_number, self.observations.rule, observation)
+        return self.observations.index(digits)
 
     def state(self) -> dict[str, Any]:
         """Return the state of the stream and the number of episodes; the environment is reset for each episode."""
-        return super().state() | {"episode": self._episode}
+        return super().state() | {"episode": self.steps.episode}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue the stream."""
-        self._episode = int(state["episode"])
+        self.steps.episode = int(state["episode"])
         super().restore({key: value for key, value in state.items() if key != "episode"})
-
-
-def _draw_part(policy: Policy, chance: np.random.Generator) -> Policy:
-    """Return the policy to play in this episode; from a mixture, one policy is drawn with the learner's stream."""
-    u = float(chance.random()) if isinstance(policy, MixturePolicy) else 0.0
-    while isinstance(policy, MixturePolicy):
-        i, u = policy.drawn(u)
-        policy = policy.policies[i]
-    return policy
 
 
 def _event_source(mdp: MDP) -> EventSource | None:

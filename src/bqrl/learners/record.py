@@ -101,6 +101,9 @@ class Record(Charted):
         The policy of the last episode. In a file, a custom policy is stored as a `LabelPolicy`, if it has that form.
     mdp : MDP or None
         The problem; None if the record was loaded from a file.
+    states : tuple of str or None
+        Names of the states of the final policy, if the problem is an environment without a table; `simulate` finds the state
+        of an observation by them.
 
     Examples
     --------
@@ -121,6 +124,7 @@ class Record(Charted):
     notes: dict[str, FloatArray] = field(default_factory=dict)
     final_policy: Policy | None = None
     mdp: MDP | None = None
+    states: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for array in (self.returns, self.law_of, self.points, self.pmf, *self.notes.values()):
@@ -278,7 +282,7 @@ class Record(Charted):
         }
         if self.law_error or self.simulated:
             flat |= {"law_error": np.array(self.law_error), "simulated": np.array(self.simulated)}
-        flat |= add_prefix("note_", self.notes)
+        flat |= add_prefix("note_", self.notes) | ({} if self.states is None else {"states": np.array(self.states)})
         if self.optimum is not None:
             flat |= self.optimum.arrays()
         return flat | add_prefix("final_", policy_arrays(self.final_policy, self.mdp))
@@ -346,4 +350,5 @@ def _from_arrays(arrays: dict[str, Any]) -> Record:
         simulated=whole(arrays["simulated"].item(), "simulated") if "simulated" in arrays else 0,
         notes={name: np.asarray(values) for name, values in strip_prefix("note_", arrays).items()},
         final_policy=stored_policy(strip_prefix("final_", arrays)),
+        states=tuple(map(str, arrays["states"].tolist())) if "states" in arrays else None,
     )

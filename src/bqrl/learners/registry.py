@@ -62,12 +62,6 @@ def colour_of(learner: Any, params: Mapping[str, Any]) -> str:
     return found.variants.get(str(params.get("planner")), found.colour) if found.variants else found.colour
 
 
-def without_rewards() -> str:
-    """Return the names of the learners that do not need the reward function, for a message."""
-    names = [name for name, learner in LEARNERS.items() if not learner.needs_rewards]
-    return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
 def check_params(maker: Maker, params: Mapping[str, Any]) -> None:
     """Raise ArgumentTypeError unless the learner has every parameter."""
     signature = inspect.signature(maker.__init__ if inspect.isclass(maker) else maker)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,8 +21,9 @@ from bqrl.errors import FileFormatError
 from bqrl.laws.objectives import Objective, check_objective, value_rows
 from bqrl.laws.rows import mean_rows
 from bqrl.learners.callbacks import Callback
-from bqrl.learners.play import check_behaviour
-from bqrl.learners.protocol import Learner, add_prefix, policy_arrays, stored_policy, strip_prefix
+from bqrl.learners.open_world import Growing, OpenWorld
+from bqrl.learners.play import GymWorld, check_behaviour
+from bqrl.learners.protocol import Learner, Task, add_prefix, policy_arrays, stored_policy, strip_prefix
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.record import DistinctLaws, Record
 from bqrl.learners.registry import LEARNERS, Maker, check_params, check_served, find_learner
@@ -38,6 +40,7 @@ from bqrl.policies.stochastic import StochasticPolicy
 
 TAU, EPISODES, DELTA = 0.1, 2000, 0.05  # the defaults of every run, in Python and on the command line
 LEARNER = PSRL.name
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of an environment; another process has another one
 MAX_EPISODES = 1_000_000_000  # a record holds several numbers per episode
 
 
@@ -53,6 +56,7 @@ def learn(
     start: Any = None,
     delta: float = DELTA,
     events_observed: bool | None = None,
+    bins: Any = None,
     callback: Callback | None = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
@@ -64,7 +68,9 @@ def learn(
     Parameters
     ----------
     problem
-        An MDP, the name of a problem, a Gymnasium environment or its id.
+        An MDP, the name of a problem, a Gymnasium environment or its id. Observations of an environment may be Discrete,
+        MultiDiscrete, MultiBinary, a Tuple or Dict of these, or a Box with `bins`; `record.states` names them. Actions must be
+        Discrete. A learner that needs the rewards learns those of an environment without a table from what it sees.
     learner
         A name, a `Learner` class, or a function (task, rng) that returns a learner.
     tau
@@ -86,6 +92,9 @@ def learn(
         For a problem with shared noise: whether the learner observes the event of each transition; by default the setting of
         the model. If events are not observed, a transition counts towards a law only if every outcome of its row identifies
         its class of events.
+    bins
+        For an environment with Box observations: the number of cells per coordinate, if the coordinates are bounded, or a list
+        with one entry per coordinate, each a number of cells or increasing cut points.
     callback
         Called as callback(episode, numbers) after every episode with its return, the notes of the learner and, if the kernel
         is known, the value and mean of the policy and the gap of its value to the optimum.
@@ -116,7 +125,7 @@ def learn(
     _check_checkpoint(checkpoint)
     run = Run(
         problem, learner, check_objective(objective, TAU if tau is None and objective is None else tau), episodes, seed,
-        horizon=horizon, start=start, delta=delta, events_observed=events_observed, **params,
+        horizon=horizon, start=start, delta=delta, events_observed=events_observed, bins=bins, **params,
     )  # fmt: skip
     if checkpoint is not None:
         run.learner.state()  # raises before any work if the learner cannot be checkpointed
@@ -151,6 +160,7 @@ class Run:
         start: Any = None,
         delta: float = DELTA,
         events_observed: bool | None = None,
+        bins: Any = None,
         **params: Any,
     ) -> None:
         self.objective = check_objective(objective)
@@ -164,26 +174,41 @@ class Run:
         facts: dict[str, Any] = {"objective": self.objective, "episodes": self.total, "delta": delta}
         world_rng = np.random.default_rng(world_seed)
         events_observed = flag(events_observed, "events_observed", optional=True)
-        self.mdp, task, self.world = pose(problem, maker, horizon, start, world_rng, facts, events_observed)
-        self.learner = maker(task, rng, **params)
+        self.mdp, task, self.world = pose(problem, maker, horizon, start, world_rng, facts, events_observed, bins)
+        self.learner = self._make_learner(maker, task, rng, facts, params)
         if not isinstance(self.learner, Learner):
             raise bad_type("learner", learner, "return a bqrl.Learner", type(self.learner).__name__)
         self.chance = rng
         name = self.learner.name or getattr(maker, "__name__", type(self.learner).__name__)
+        shown = ADDRESS.sub("", repr(self.mdp if self.mdp is not None else problem))
         self.settings: dict[str, Any] = {
-            "learner": name, "seed": seed, **facts, "objective": self.objective.text,
-            "problem": repr(self.mdp if self.mdp is not None else problem),
+            "learner": name, "seed": seed, **facts, "objective": self.objective.text, "problem": shown,
             "digest": "" if self.mdp is None else digest(self.mdp),
             "params": {key: _to_plain(value) for key, value in sorted(params.items())},
-        }  # fmt: skip
+        } | ({} if bins is None else {"bins": repr(bins)})  # fmt: skip
         self.scorer = Scorer(self.mdp, score_seed) if self.mdp is not None else None
-        self._task, self._own = task, type(self.learner) in LEARNERS.values()  # results of custom learners are checked
+        self._own = maker in LEARNERS.values()  # results of custom learners are checked
+        self._own_task = task
         self.returns = np.zeros(self.total)
         self.law_of = np.full(self.total, -1, np.int64)
-        self._weights = task.discount ** np.arange(task.H)
+        self._weights = self._task.discount ** np.arange(self._task.H)
         self._laws = DistinctLaws()
         self._notes: dict[str, np.ndarray] = {}
         self._policy: Policy | None = None  # the policy by which the last episode was scored
+
+    def _make_learner(
+        self, maker: Maker, task: Task | None, rng: np.random.Generator, facts: dict[str, Any], params: dict[str, Any]
+    ) -> Learner:
+        """Return the learner; on a model that grows if nothing but the world is known."""
+        if task is not None:
+            return maker(task, rng, **params)
+        assert isinstance(self.world, OpenWorld)
+        return Growing(maker, params, facts, self.world.H, self.world.A, rng)
+
+    @property
+    def _task(self) -> Task:
+        """The task of the learner; that of a growing model changes."""
+        return self.learner.task if self._own_task is None else self._own_task
 
     def step(self, wanted: bool = False) -> dict[str, Any]:
         """Play one more episode; return its numbers if `wanted`."""
@@ -202,7 +227,7 @@ class Run:
                 self._notes[name] = np.full(self.total, np.nan)
             self._notes[name][t] = value
         episode = self.world.play(behaviour, self.chance)
-        self.returns[t] = self._weights.dot(episode.rewards)  # faster than @
+        self.returns[t] = self._weights[: episode.rewards.size].dot(episode.rewards)  # faster than @
         self.learner.observe(episode)
         self.t += 1
         if not wanted:
@@ -265,7 +290,15 @@ class Run:
             notes={name: values[: self.t].copy() for name, values in self._notes.items()},
             final_policy=self._policy,
             mdp=self.mdp,
+            states=self._state_names(),
         )
+
+    def _state_names(self) -> tuple[str, ...] | None:
+        """Return the names of the states of an environment without a table."""
+        if isinstance(self.world, OpenWorld):
+            return self.world.names[: self._task.S]
+        named = self.mdp is None and isinstance(self.world, GymWorld)
+        return (*self.world.observations.names(), "(end)") if named else None  # type: ignore[attr-defined]
 
     def state(self) -> dict[str, Any]:
         """Return the whole state of the run as plain arrays."""

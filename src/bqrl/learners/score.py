@@ -24,7 +24,7 @@ from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.find_grid import returns_grid, rounded_grid
 from bqrl.mdp.grid import NOISE, Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.planners.evaluate import evaluate, simulate
+from bqrl.planners.evaluate import evaluate, simulate_model
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower
 from bqrl.planners.plan import equal_values
@@ -170,7 +170,7 @@ class Scorer:
         except (GridError, PolicyError, SizeError):  # PolicyError: a custom policy draws its actions
             self.simulated, rounding = SIMULATED_EPISODES, 0.0
             rng = np.random.default_rng(self.seed)
-            returns = simulate(self.mdp, policy, SIMULATED_EPISODES, rng, rewards=THIS_MODEL)
+            returns = simulate_model(self.mdp, policy, SIMULATED_EPISODES, rng, rewards=THIS_MODEL)
             found = Law(returns, np.full(returns.size, 1.0 / returns.size))
         self.error = max(self.error, rounding + placing)
         mass = np.zeros(self.points.size)

@@ -5,9 +5,9 @@ An MDP provides all three. There are three kinds of Gymnasium environment:
 - `MDPEnv`: its MDP is the problem.
 - An environment with a transition table (FrozenLake, CliffWalking, Taxi, ...): episodes are played in the environment itself,
   and the table is the MDP that scores the policies. The learner knows only its structure and, if it needs them, the rewards.
-- Any other environment with Discrete observations and actions: only the numbers of states and actions are known. Every successor
-  is possible, runs are not scored, and learners that need the reward function are refused. One additional state, the last,
-  marks the end of an episode.
+- Any other environment with Discrete actions and observations that can be numbered (`mdp/observations.py`). Runs are not scored.
+  Learners that need the reward function plan on the model of what was seen (`bqrl.learners.open_world`). For the others, every
+  state of the observation space may follow every other; one additional state, the last, marks the end of an episode.
 
 An environment with a wrapper that may change transitions or rewards belongs to the third kind.
 """
@@ -17,52 +17,57 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from bqrl.checks import bad_type, bad_value, one_line
+from bqrl.checks import bad_value
 from bqrl.envs import make, names
-from bqrl.errors import ArgumentError, SizeError
+from bqrl.errors import SizeError
+from bqrl.learners.open_world import OpenWorld
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model, with_events
-from bqrl.learners.registry import without_rewards
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.as_env import MDPEnv
 from bqrl.mdp.from_gymnasium import changing_wrapper, chosen_horizon, from_gymnasium, has_table, time_limit
 from bqrl.mdp.model import MDP
+from bqrl.mdp.observations import Observations
 from bqrl.mdp.stage import Structure
+from bqrl.mdp.stepping import make_environment
 
 MOST = 100_000_000  # largest number of possible transitions of an environment without a table
 
 
 def pose(
     problem: Any, maker: Any, horizon: int | None, start: Any, rng: np.random.Generator, facts: dict[str, Any],
-    events_observed: bool | None,
-) -> tuple[MDP | None, Task, World]:  # fmt: skip
+    events_observed: bool | None, bins: Any = None,
+) -> tuple[MDP | None, Task | None, World]:  # fmt: skip
     """Return the MDP that scores policies (or None), the task of the learner, and the world in which episodes are played.
 
-    A learner that needs the reward function receives it if it is known. Otherwise ArgumentError is raised for a learner
-    class that needs it. Episodes of an environment last `horizon` stages, by default its time limit. `facts` are the other
-    fields of the task.
+    A learner that needs the reward function receives it if it is known. Otherwise the task of a learner class that needs it is
+    None, because the model grows with what is seen. Episodes of an environment last `horizon` stages, by default its time
+    limit. `facts` are the other fields of the task. `bins` divides Box observations into cells.
     """
     grant = bool(getattr(maker, "needs_rewards", True))  # a function (task, rng) also receives the rewards
     require = grant and inspect.isclass(maker)
     if isinstance(problem, str) and problem in names():
         problem = make(problem)
     if isinstance(problem, MDP):
+        _check_no_bins(bins)
         mdp = _replace(problem, horizon, start, events_observed)
         return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
-    env = _environment(problem)
+    remedy = "pass bqrl.load(path) for a file"
+    env = make_environment(problem, "problem", "be a known problem or environment", remedy)
     core, plain = env.unwrapped, changing_wrapper(env) is None
     if plain and isinstance(core, MDPEnv):
+        _check_no_bins(bins)
         mdp = _replace(core.mdp, horizon, start, events_observed)
         _check_limit(env, mdp.H)
         return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
     if events_observed is not None:
         rule = f"be None for {type(core).__name__}, which does not expose shared noise"
         raise bad_value("events_observed", events_observed, rule)
-    _check_spaces(env)
+    _check_actions(env)
+    observations = Observations(env.observation_space, bins, type(core).__name__)
     H = chosen_horizon(env, horizon, type(core).__name__)
     if plain and has_table(core):
         _check_limit(env, H)
@@ -74,13 +79,10 @@ def pose(
     if start is not None:
         raise bad_value("start", start, f"be None for {type(core).__name__}, which does not expose a transition table")
     if require:
-        raise ArgumentError(
-            f"{maker.name} needs the reward function, which {type(core).__name__} does not expose; "
-            f"use {without_rewards()}, or build an MDP", name="learner", value=maker.name,
-        )  # fmt: skip
-    S, A = int(env.observation_space.n), int(env.action_space.n)
+        return None, None, OpenWorld(env, H, rng, observations)
+    S, A = observations.size, int(env.action_space.n)
     task = Task(structure=open_structure(S, A, H), model=None, discount=1.0, **facts)
-    return None, task, GymWorld(env, H, rng, np.full(S, S))
+    return None, task, GymWorld(env, H, rng, np.full(S, S), observations=observations)
 
 
 def _replace(mdp: MDP, horizon: int | None, start: Any, events_observed: bool | None) -> MDP:
@@ -118,25 +120,17 @@ def open_structure(S: int, A: int, H: int) -> Structure:
     )
 
 
-def _environment(env: Any) -> Any:
-    """Return the Gymnasium environment, made from its id if `env` is a string."""
-    if isinstance(env, str):
-        try:
-            return gym.make(env)
-        except gym.error.Error as error:
-            got, remedy = f"{one_line(env)} ({' '.join(str(error).split())})", "pass bqrl.load(path) for a file"
-            raise bad_value("problem", env, "be a known problem or environment", got, remedy=remedy) from None
-    if not isinstance(env, gym.Env):
-        raise bad_type("problem", env, "be an MDP or a Gymnasium environment", type(env).__name__)
-    return env
+def _check_actions(env: Any) -> None:
+    """Raise ArgumentError unless the actions are Discrete."""
+    if not isinstance(env.action_space, Discrete):
+        got = f"{type(env.action_space).__name__} in {type(env.unwrapped).__name__}"
+        raise bad_value("problem", env, "have Discrete actions", got, remedy="use a wrapper that numbers them")
 
 
-def _check_spaces(env: Any) -> None:
-    """Raise ArgumentError unless both spaces are Discrete."""
-    for name, space in (("observations", env.observation_space), ("actions", env.action_space)):
-        if not isinstance(space, Discrete):
-            got = f"{type(space).__name__} in {type(env.unwrapped).__name__}"
-            raise bad_value("problem", env, f"have Discrete {name}", got, remedy="use a wrapper that numbers them")
+def _check_no_bins(bins: Any) -> None:
+    """Raise ArgumentError if cells of observations are given for a model."""
+    if bins is not None:
+        raise bad_value("bins", bins, "be None for a model, whose states are numbered")
 
 
 def _check_limit(env: Any, H: int) -> None:

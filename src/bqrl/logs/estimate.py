@@ -27,6 +27,7 @@ import numpy as np
 from bqrl.checks import bad_value, exact_text, whole
 from bqrl.display import Charted, count_of, views
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.laws.interval import buffered_lower, quantile_interval
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import (
     LEVEL_SLACK,
@@ -38,7 +39,6 @@ from bqrl.laws.objectives import (
 )
 from bqrl.logs.archive import StoredEstimate, estimate_arrays, fields
 from bqrl.logs.candidates import PLUG_IN, ROBUST_PLAN, Choice, Set, choose, usual_actions
-from bqrl.logs.interval import buffered_lower, quantile_interval
 from bqrl.logs.limits import next_target, shares
 from bqrl.logs.posterior import PosteriorDraws, posterior_draws
 from bqrl.logs.trials import contradicted

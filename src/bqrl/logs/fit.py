@@ -1,4 +1,4 @@
-"""`bqrl.fit`: from logged episodes to an estimate whose promises hold with a stated confidence."""
+"""`bqrl.fit`: from logged or played episodes to an estimate whose promises hold with a stated confidence."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from bqrl.logs.episodes import ENDED, Episodes, order_episodes
 from bqrl.logs.estimate import BY_STAGE, MODEL, POOLED, Estimate
 from bqrl.logs.known_model import check_absorbing, from_model, with_events
 from bqrl.logs.known_rows import copy_rows, known_rows
+from bqrl.logs.played import is_environment, play_log
 from bqrl.logs.read import read_columns
 from bqrl.logs.trajectories import is_trajectories, named, trajectory_columns
 from bqrl.logs.trials import EVENTS, declarations
@@ -44,15 +45,22 @@ def fit(
     adaptive: bool = False,
     absorbing: Any = None,
     round_rewards: float | None = None,
+    *,
+    episodes: int | None = None,
+    policy: Any = None,
+    seed: int | None = None,
+    bins: Any = None,
 ) -> Estimate:
-    """Estimate a model from logged episodes, with l1 balls that contain the true kernel with the stated confidence.
+    """Estimate a model from logged or played episodes, with l1 balls that contain the true kernel with the stated confidence.
 
     Parameters
     ----------
-    log : str, Path, frame, mapping, Minari dataset or list of episodes
+    log : str, Path, frame, mapping, Minari dataset, list of episodes or gymnasium.Env
         A .csv, .csv.gz, .xlsx or .parquet file, a pandas or polars frame, or a dict of arrays, with one row per step and columns
         episode, state, action, reward, and optionally stage, next_state, event and end. A Minari dataset and a list of
-        episodes have discrete observations and actions; `bqrl.logs.trajectories` describes an episode.
+        episodes have discrete observations and actions; `bqrl.logs.trajectories` describes an episode. Or a Gymnasium
+        environment or its id: episodes are played in it first. Unless `reward_range` or another declaration is given, the
+        range of the rewards is then taken to be that of the rewards seen, which `estimate.assumptions` states.
     confidence : float
         Probability in (0, 1) with which all promises of the estimate hold.
     columns : mapping, optional
@@ -90,6 +98,9 @@ def fit(
     round_rewards : float, optional
         Round every reward of the log down to a multiple of this number. Noisy rewards then share their outcomes, and a
         promise about the rounded return also holds for the return itself.
+    episodes, policy, seed, bins : optional
+        For an environment: the number of episodes (10,000), the policy that plays them ("random", or any other form that
+        `simulate` accepts, without `states`), the seed, and the cells of Box observations (see `learn`).
 
     Returns
     -------
@@ -101,7 +112,17 @@ def fit(
     >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
     >>> fit(log, reward_range=(0, 1)).solve(tau=0.5).value
     1.0
+    >>> fit("FrozenLake-v1", horizon=20, episodes=100, seed=1).assumptions[-1]
+    'rewards lie between 0 and 1'
     """
+    if is_environment(log):
+        log, horizon = play_log(log, episodes, policy, horizon, seed, bins)
+        if reward_range is None and model is None and support is None and reward_by is None:
+            reward_range = min(log["reward"]), max(log["reward"])
+    else:
+        given = {"episodes": episodes, "policy": policy, "seed": seed, "bins": bins}
+        for name in (name for name, value in given.items() if value is not None):
+            raise bad_value(name, given[name], "be left out unless episodes of an environment are played")
     confidence = number(confidence, "confidence", 0.0, 1.0, "()")
     discount = check_discount(discount)
     stationary = flag(stationary, "stationary")

@@ -15,6 +15,7 @@ from bqrl.errors import ModelError
 from bqrl.mdp.as_env import MDPEnv
 from bqrl.mdp.columns import code_labels
 from bqrl.mdp.model import MDP
+from bqrl.mdp.stepping import make_environment
 from bqrl.mdp.table import check_gaps
 from bqrl.mdp.validation import check_horizon
 
@@ -53,7 +54,7 @@ def from_gymnasium(env: Any, horizon: int | None = None, start: Any = None, disc
     MDP(H=10, S=2, A=2, start=0, 3 transitions, stationary)
     """
     bare = isinstance(env, (Mapping, list))
-    env = _make_env(env)
+    env = make_environment(env, "env") if isinstance(env, str) else env
     core, table = (None, env) if bare else _table_of(env)
     name = "a table" if bare else type(core).__name__
     horizon = chosen_horizon(env, horizon, name)
@@ -80,17 +81,6 @@ def from_gymnasium(env: Any, horizon: int | None = None, start: Any = None, disc
     if np.shape(start) == (S,) and any(s == S for s, *_ in listed):
         start = np.append(start, 0.0)  # no episode starts in the added state
     return MDP(listed, start=start, horizon=horizon, discount=discount, state_names=states, action_names=actions)
-
-
-def _make_env(env: Any) -> Any:
-    """Return the environment of an id; return anything else unchanged."""
-    if not isinstance(env, str):
-        return env
-    try:
-        return gym.make(env)
-    except gym.error.Error as error:
-        reason = " ".join(str(error).split())
-        raise bad_value("env", env, "be a known environment", f"{one_line(env)} ({reason})") from None
 
 
 def _table_of(env: Any) -> tuple[Any, Any]:

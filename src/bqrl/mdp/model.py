@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import load_env_creator, registry
 from numpy.typing import NDArray
@@ -41,6 +42,7 @@ from bqrl.mdp.validation import (
 )
 
 DIGITS = re.compile(r"\d+")
+GYMNASIUM = "build it with bqrl.from_gymnasium if it has a transition table, else score the policy with bqrl.simulate"
 
 
 class MDP(Tabular):
@@ -530,13 +532,14 @@ def check_mdp(given: Any, name: str = "mdp") -> MDP:
         spec = problems.get(short)
         if spec is None:
             remedy = "read a file with bqrl.load" if "." in given else ""
-            remedy = "build it with bqrl.from_gymnasium" if given in registry else remedy
+            remedy = GYMNASIUM if given in registry else remedy
             got = one_line(given) + ("" if remedy else nearest(short, problems))
             raise bad_value(name, given, "be an MDP or the name of a problem", got, remedy=remedy)
         env: Any = load_env_creator(str(spec.entry_point))(**spec.kwargs)
         return env.mdp
     if not isinstance(given, MDP):
         remedy = "build one with bqrl.MDP, bqrl.load, bqrl.envs.make or bqrl.from_gymnasium"
+        remedy = GYMNASIUM if isinstance(given, gym.Env) else remedy
         if type(given).__name__ == "StepModel":  # defined in unstored.py, which imports this module
             remedy = "this function needs the transitions; build the model with stored=True"
         raise bad_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)

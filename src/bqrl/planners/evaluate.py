@@ -24,7 +24,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from bqrl.checks import bad_type, flag, one_line, random_seed, whole
+from bqrl.checks import bad_type, flag, one_line, whole
 from bqrl.errors import GridError, SizeError
 from bqrl.laws.law import Bound, Law, size_of
 from bqrl.loops.layout import Rows
@@ -44,7 +44,6 @@ from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import check_known
 from bqrl.mdp.unstored import StepModel
-from bqrl.planners.continuous_play import play_continuous
 from bqrl.planners.step_kernel import bind_unstored, law_unstored, play_unstored
 from bqrl.policies.convert import bind
 from bqrl.policies.earned import EarnedPolicy
@@ -240,50 +239,17 @@ def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     return Law(sums.values(mdp.H), mass.sum(axis=0))
 
 
-def simulate(
-    mdp: MDP | GridModel | StepModel | str,
+def simulate_model(
+    mdp: MDP | StepModel | str,
     policy: Any,
-    episodes: int = 10_000,
-    seed: int | np.random.Generator | None = None,
+    episodes: int,
+    rng: np.random.Generator,
     *,
     labels: bool = False,
     rewards: str = PLANNED,
     outcome: str | None = None,
 ) -> FloatArray:
-    """Return the returns of simulated episodes.
-
-    Parameters
-    ----------
-    mdp : MDP, GridModel or str
-        The problem, or its name as for `solve`. With continuous states (a GridModel) the policy plays in the problem itself,
-        where states, events and rewards are not rounded.
-    policy : Policy, callable, object with `predict`, array_like or str
-        A policy in any form that `evaluate` accepts. A function or a custom Policy is called at every step, so it may draw
-        its actions at random; `seed` does not control its draws.
-    episodes : int
-        Number of episodes.
-    seed : int, Generator or None
-        Source of randomness; None draws fresh entropy. The same int gives the same bits.
-    labels : bool
-        Pass states to a function or to `predict` as their own values (`mdp.state_values`, else their names), not as indices.
-    rewards : {"planned", "this model"}
-        Whether a policy that tracks rewards must be played with the rewards for which it was planned; see `evaluate`.
-    outcome : str, optional
-        Return the sums of this further outcome instead, with the discount of the model.
-
-    Returns
-    -------
-    ndarray of shape (episodes,)
-        The (discounted) return, or sum of the outcome, of every episode.
-
-    Examples
-    --------
-    >>> mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
-    >>> simulate(mdp, [0, 0], episodes=4, seed=1).shape
-    (4,)
-    """
-    if isinstance(mdp, GridModel):
-        return play_continuous(mdp, policy, episodes, seed)
+    """Return the returns of simulated episodes of a model; `bqrl.simulate` explains the arguments."""
     if isinstance(mdp, StepModel):
         played = bind_unstored(mdp, policy)
     else:
@@ -298,7 +264,6 @@ def simulate(
         )  # fmt: skip
     if outcome is not None:
         check_known(mdp.outcome_names, outcome)
-    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
     u = rng.random((episodes, mdp.H + 2))  # the policy's coin, the first state, then one draw per transition
     if isinstance(mdp, StepModel):
         return play_unstored(mdp, played, u)

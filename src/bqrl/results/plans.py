@@ -16,6 +16,7 @@ from bqrl.laws.objectives import Buffered, Objective, Quantile
 from bqrl.learners.run import digest
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
+from bqrl.mdp.observations import Observations
 from bqrl.planners.facts import LowTail
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies, beside_plans
@@ -168,7 +169,7 @@ def plan_document(solved: Solved) -> dict[str, Any]:
 def sizes(name: str, source: Any, horizon: int | None = None) -> dict[str, Any]:
     """Name and sizes of a problem: of a model, or of an environment that is played for `horizon` stages."""
     if not isinstance(source, MDP):
-        S, A = source.observation_space.n, source.action_space.n
+        S, A = Observations(source.observation_space).size, source.action_space.n
         found = {"name": name, "states": S, "actions": A, "horizon": horizon, "discount": 1.0}
         return found | {"start": "chosen by the environment"}
     first = np.flatnonzero(source.mu)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.laws.law import Law
+from bqrl.laws.sample import Sample
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
 from bqrl.logs.posterior import PosteriorDraws
@@ -233,6 +234,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     Law: (lambda law: law_chart({0.0: law}, {}), lambda law: {
         "atoms": len(law), "mean": law.exact_mean, **{f"{tau:g}-quantile": law.quantile(tau) for tau in (0.05, 0.1, 0.5, 0.9)},
     }),
+    Sample: (lambda sample: law_chart({0.0: sample.law}, {}), lambda sample: sample.rows()),
     MDP: (mdp_view, lambda mdp: {
         "states": mdp.S, "actions": mdp.A, "stages": mdp.H, "discount": mdp.discount,
         "transitions": int(mdp.successor.size),

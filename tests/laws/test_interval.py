@@ -3,9 +3,9 @@ import pytest
 from logged_problems import coin
 from scipy.stats import binom
 
+from bqrl.laws.interval import buffered_lower, quantile_interval
 from bqrl.laws.law import Law
 from bqrl.logs.fit import fit
-from bqrl.logs.interval import buffered_lower, quantile_interval
 
 
 @pytest.mark.parametrize("tau", [0.05, 0.1, 0.5, 0.9])

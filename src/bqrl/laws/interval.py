@@ -1,0 +1,135 @@
+"""Distribution-free intervals for the quantile and the CVaR of independent returns.
+
+quantile   X_(k) exceeds Q_tau with probability at most P(Bin(n, tau) <= k - 1), and X_(k) is below Q_tau with probability at
+most P(Bin(n, tau) >= k): order statistics are ends of an interval for every law.
+CVaR       By the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart, |F_n - F| <= eps everywhere with probability at least
+1 - 2 exp(-2 n eps^2). The law with the smallest CVaR in this band moves the mass eps from the top to the lowest
+possible return; the one with the largest CVaR drops the mass eps at the bottom.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.stats import binom
+
+from bqrl.laws.atoms import FloatArray
+from bqrl.laws.law import Law
+from bqrl.loops.tolerance import MASS_TOL
+
+
+def quantile_interval(returns: FloatArray, tau: float, confidence: float) -> dict[str, float]:
+    """Return the empirical tau-quantile, and an interval that contains the true one with the stated confidence.
+
+    Parameters
+    ----------
+    returns : ndarray
+        Independent returns.
+    tau, confidence : float
+        Level and confidence, each in (0, 1).
+
+    Returns
+    -------
+    dict
+        value, lower and upper; an end is infinite if there are too few returns for it.
+
+    Examples
+    --------
+    >>> quantile_interval(np.arange(1000.0), 0.5, 0.95)
+    {'value': 499.0, 'lower': 468.0, 'upper': 531.0}
+    """
+    sorted_returns = np.r_[-math.inf, np.sort(returns), math.inf]
+    n, alpha = returns.size, (1.0 - confidence) / 2.0
+    above = int(binom.isf(alpha, n, tau)) + 1  # P(Bin >= above) <= alpha
+    middle = max(1, math.ceil(n * (tau - MASS_TOL)))
+    return {
+        "value": float(sorted_returns[middle]),
+        "lower": float(sorted_returns[_position_below(n, tau, alpha)]),
+        "upper": float(sorted_returns[min(n + 1, above)]),
+    }
+
+
+def lower_quantile_bound(returns: FloatArray, tau: float, confidence: float) -> float:
+    """Return a bound that lies below the tau-quantile with the stated confidence; -inf if there are too few returns.
+
+    It is one-sided, so it is at least the lower end of `quantile_interval`.
+
+    >>> lower_quantile_bound(np.arange(1000.0), 0.5, 0.95)
+    473.0
+    """
+    return float(np.r_[-math.inf, np.sort(returns)][_position_below(returns.size, tau, 1.0 - confidence)])
+
+
+def episodes_needed(tau: float, confidence: float) -> int:
+    """Return the smallest number of returns for which `lower_quantile_bound` is finite: (1 - tau)^n <= 1 - confidence."""
+    n = max(1, math.ceil(math.log1p(-confidence) / math.log1p(-tau)) - 1)
+    while _position_below(n, tau, 1.0 - confidence) == 0:
+        n += 1
+    return n
+
+
+def cvar_interval(
+    law: Law, n: int, tau: float, confidence: float, lowest: float = -math.inf, highest: float = math.inf
+) -> tuple[float, float]:
+    """Return an interval that contains the lower CVaR at level tau with the stated confidence.
+
+    Parameters
+    ----------
+    law : Law
+        The empirical law of `n` independent returns.
+    n : int
+        Number of returns.
+    tau, confidence : float
+        Level in (0, 1] and confidence in (0, 1).
+    lowest, highest : float
+        The range of all possible returns, as far as it is known.
+
+    Returns
+    -------
+    tuple of float
+        Both ends. The lower end is -inf without `lowest`; the upper end needs `highest` only if tau + eps exceeds 1.
+
+    Examples
+    --------
+    >>> law = Law([0.0, 1.0], [0.1, 0.9])
+    >>> [round(end, 3) for end in cvar_interval(law, 100_000, 0.5, 0.95, lowest=0.0)]
+    [0.791, 0.809]
+    """
+    eps = math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * n))
+    kept = max(tau - eps, 0.0)  # the mass of [0, tau] that the lowest returns leave
+    lower = (
+        -math.inf if lowest == -math.inf else ((tau - kept) * lowest + (kept * law.cvar(kept) if kept else 0.0)) / tau
+    )
+    over = max(tau + eps - 1.0, 0.0)  # the mass above the whole sample
+    inside = max(tau - over, 0.0)
+    upper = inside * law.buffered_quantile(1.0 if over else tau + eps, inside) if inside else 0.0
+    return lower, (upper + (min(over, tau) * highest if over else 0.0)) / tau
+
+
+def buffered_lower(returns: FloatArray, tau: float, beta: float, confidence: float, floor: float) -> float:
+    """Return a lower end for the buffered quantile of independent returns, none of which can be below `floor`.
+
+    With probability at least 1 - alpha the true distribution function exceeds the empirical one by at most
+    eps = sqrt(log(1 / alpha) / (2 n)) everywhere (Dvoretzky, Kiefer, Wolfowitz; Massart, for alpha <= 1 / 2). So moving the
+    mass eps from the highest returns to the floor lowers every quantile below the true one. As in `quantile_interval`,
+    alpha = (1 - confidence) / 2.
+
+    Examples
+    --------
+    >>> round(buffered_lower(np.arange(1000.0), 0.5, 0.5, 0.95, 0.0), 1)
+    208.4
+    """
+    if not math.isfinite(floor):
+        return -math.inf
+    n, values = returns.size, np.sort(np.maximum(returns, floor))
+    eps = min(1.0, math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * n)))
+    reached = np.minimum(np.arange(n + 1) / n + eps, 1.0)  # the highest possible distribution function
+    law = Law(np.r_[floor, values], np.diff(np.r_[0.0, reached]))
+    return float(law.buffered_quantile(tau, beta))
+
+
+def _position_below(n: int, tau: float, alpha: float) -> int:
+    """Return the largest k with P(Bin(n, tau) <= k - 1) <= alpha; 0 if there is none."""
+    below = int(binom.ppf(alpha, n, tau))  # P(Bin < below) < alpha, so position `below` is a valid end
+    return max(0, below if binom.cdf(below - 1, n, tau) <= alpha else below - 1)

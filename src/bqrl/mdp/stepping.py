@@ -1,0 +1,83 @@
+"""Steps of a Gymnasium environment, each result checked: every fault is an EpisodeError that names the episode and the step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+
+from bqrl.checks import bad_type, bad_value, one_line
+from bqrl.errors import EpisodeError
+
+
+class Stepper:
+    """An environment whose results are checked; `episode` counts the episodes that were played.
+
+    Examples
+    --------
+    >>> steps = Stepper(gym.make("FrozenLake-v1", is_slippery=False))
+    >>> steps.reset(seed=1), steps.step(1, 1)[1:]
+    (0, (0.0, False, False))
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.env, self.episode = env, 0
+        self._total = 0.0
+
+    def reset(self, seed: int) -> Any:
+        """Return the first observation of an episode."""
+        self._total = 0.0
+        return self._parts(self.env.reset(seed=seed), "observation, info", 0)[0]
+
+    def step(self, action: Any, number: int) -> tuple[Any, float, bool, bool]:
+        """Return observation, reward, terminated and truncated of step `number`, counted from 1."""
+        names = "observation, reward, terminated, truncated, info"
+        observation, reward, terminated, truncated, _ = self._parts(self.env.step(action), names, number)
+        r = self._reward(reward, number)
+        self._total += r
+        if not math.isfinite(self._total):
+            raise self.error(number, "rewards with a finite sum", reward)
+        return observation, r, self._flag(terminated, number), self._flag(truncated, number)
+
+    def error(self, step_number: int, rule: str, got: Any, remedy: str = "") -> EpisodeError:
+        """Return the error for an invalid result of the environment."""
+        message = f"episode {self.episode}, step {step_number}: expected {rule}, got {one_line(got)}{remedy}"
+        return EpisodeError(message, episode=self.episode, step=step_number, value=got)
+
+    def _parts(self, returned: Any, names: str, step_number: int) -> tuple[Any, ...]:
+        """Return the result of reset or step if it is a tuple of the right length; raise EpisodeError otherwise."""
+        if not isinstance(returned, tuple) or len(returned) != len(names.split(",")):
+            remedy = "; wrap environments of other interfaces"
+            raise self.error(step_number, f"the tuple ({names}) as in Gymnasium", returned, remedy)
+        return returned
+
+    def _reward(self, reward: Any, step_number: int) -> float:
+        """Return the reward as a float, or raise EpisodeError."""
+        try:
+            found = math.nan if isinstance(reward, (str, bytes)) else float(reward)
+        except (TypeError, ValueError, OverflowError):
+            found = math.nan
+        if not math.isfinite(found):
+            raise self.error(step_number, "a finite reward", reward)
+        return found
+
+    def _flag(self, value: Any, step_number: int) -> bool:
+        """Return `terminated` or `truncated` as True or False, or raise EpisodeError."""
+        try:
+            return bool(value)
+        except (TypeError, ValueError):  # an array with several entries
+            raise self.error(step_number, "terminated and truncated as True or False", value) from None
+
+
+def make_environment(env: Any, name: str, rule: str = "be a known environment", remedy: str = "") -> Any:
+    """Return a Gymnasium environment, made from its id if `env` is a string; errors call the argument `name`."""
+    if isinstance(env, str):
+        try:
+            return gym.make(env)
+        except gym.error.Error as error:
+            got = f"{one_line(env)} ({' '.join(str(error).split())})"
+            raise bad_value(name, env, rule, got, remedy=remedy) from None
+    if not isinstance(env, gym.Env):
+        raise bad_type(name, env, "be an MDP or a Gymnasium environment", type(env).__name__)
+    return env

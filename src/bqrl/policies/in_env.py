@@ -1,0 +1,206 @@
+"""Policies of any kind in any Gymnasium environment: ours, which track the amount still needed, and those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from gymnasium.spaces import Discrete
+
+from bqrl.checks import bad_type, bad_value
+from bqrl.errors import EpisodeError, PolicyError
+from bqrl.loops.draws import draw
+from bqrl.mdp.model import MDP
+from bqrl.mdp.observations import Observations
+from bqrl.mdp.stepping import Stepper
+from bqrl.policies.mixture import MixturePolicy
+from bqrl.policies.protocol import Policy, action_index
+from bqrl.policies.stochastic import StochasticPolicy
+
+RANDOM = "random"
+FORMS = "a Policy, a function of the observation, an object with predict or 'random'"
+LONGEST = 1_000_000  # steps of an episode that has no limit
+
+
+class Step(NamedTuple):
+    """One step of an episode."""
+
+    observation: Any
+    action: Any
+    reward: float
+    after: Any  # the next observation
+    ended: bool
+    cut: bool  # stopped by a time limit or by the horizon, without an end
+
+
+class Player(Protocol):
+    """What plays the episodes of an environment."""
+
+    horizon: int | None  # number of stages of the policy, None if it has no limit
+    unknown: bool  # whether the current episode showed a state that the policy does not know
+
+    def begin(self, seed: int) -> None:
+        """Prepare for an episode; all draws of the policy in this episode derive from `seed`."""
+
+    def act(self, h: int, observation: Any) -> Any:
+        """Return the action for the environment."""
+
+    def learn(self, h: int, reward: float, after: Any) -> None:
+        """Take note of the reward and the next observation."""
+
+
+class CallingPlayer:
+    """A policy of others: a function of the observation, or random actions of the environment's own action space."""
+
+    horizon: int | None = None
+    unknown: bool = False
+
+    def __init__(self, env: Any, policy: Any) -> None:
+        self.space, self.policy = env.action_space, policy
+
+    def begin(self, seed: int) -> None:
+        """Seed the random actions; functions have no seed."""
+        if self.policy is None:
+            self.space.seed(seed)
+
+    def act(self, h: int, observation: Any) -> Any:
+        """Return what the policy returns; an array of one Discrete action as an int."""
+        action = self.space.sample() if self.policy is None else self.policy(observation)
+        single = isinstance(action, np.ndarray) and action.size == 1 and isinstance(self.space, Discrete)
+        return action.reshape(-1)[0] if single else action
+
+    def learn(self, h: int, reward: float, after: Any) -> None:
+        """Remember nothing."""
+
+
+class PolicyPlayer:
+    """One of our policies; it meets the rewards of the environment, so its need is what is still missing there.
+
+    A state that the policy does not know is played by a uniformly random action.
+    """
+
+    def __init__(self, env: Any, policy: Policy, observations: Observations, states: Sequence[str] | None) -> None:
+        if not isinstance(env.action_space, Discrete):
+            got = f"{type(env.action_space).__name__} in {type(env.unwrapped).__name__}"
+            raise bad_value("env", env, "have Discrete actions for a Policy", got, remedy="pass a function")
+        self.A, self._first = int(env.action_space.n), int(env.action_space.start)
+        self.policy, self.observations, self.horizon = policy, observations, policy.H or None
+        self._place = None if states is None else {name: s for s, name in enumerate(states)}
+        self.unknown = False
+
+    def begin(self, seed: int) -> None:
+        """Draw the policy of a mixture and start its memory."""
+        self.chance, self.unknown, self._s = np.random.default_rng(seed), False, -1
+        self.part = draw_part(self.policy, self.chance)
+        self.memory = self.part.start()
+
+    def act(self, h: int, observation: Any) -> Any:
+        """Return the action of the policy in the state of the observation."""
+        if h == 0:
+            self._s = self._state(observation)
+        if self._s < 0:
+            self.unknown, self._a = True, int(self.chance.integers(self.A))
+        else:
+            self._a = chosen_action(self.part, h, self._s, self.memory, self.chance, self.A)
+        return self._a + self._first
+
+    def learn(self, h: int, reward: float, after: Any) -> None:
+        """Update the memory of the policy."""
+        s, self._s = self._s, self._state(after)
+        self.memory = self.part.next(self.memory, h, s, self._a, reward, self._s)
+
+    def _state(self, observation: Any) -> int:
+        """Return the state of an observation, -1 if the policy does not know it."""
+        digits = self.observations.digits(observation)
+        if digits is None:
+            raise EpisodeError(f"expected {self.observations.rule}, got {observation!r}", value=observation)
+        if self._place is not None:
+            return self._place.get(self.observations.name(digits), -1)
+        s = self.observations.index(digits)
+        return s if self.policy.S == 0 or s < self.policy.S else -1
+
+
+def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None) -> Player:
+    """Return the player of a policy in an environment; `simulate` explains the arguments."""
+    if isinstance(policy, Policy):
+        observations = Observations(env.observation_space, bins, type(env.unwrapped).__name__)
+        names = state_names(states)
+        if names is None and not isinstance(env.observation_space, Discrete):
+            remedy = "pass the model of the plan, or record.states for a learned policy"
+            rule = f"name the states of the policy, because the observations of {observations.owner} are not numbers"
+            raise bad_value("states", None, rule, remedy=remedy)
+        return PolicyPlayer(env, policy, observations, names)
+    if states is not None or bins is not None:
+        name = "bins" if states is None else "states"
+        raise bad_value(
+            name, states or bins, "be None unless the policy is a bqrl.Policy, which acts on numbered states"
+        )
+    if isinstance(policy, str) and policy == RANDOM:
+        return CallingPlayer(env, None)
+    if isinstance(getattr(policy, "policy", None), Policy):
+        raise bad_type("policy", policy, f"be {FORMS}", type(policy).__name__, remedy="pass plan.policy")
+    if callable(getattr(policy, "predict", None)):
+        return CallingPlayer(env, lambda observation: _predicted(policy, observation))
+    if not callable(policy):
+        raise bad_type("policy", policy, f"be {FORMS}")
+    return CallingPlayer(env, policy)
+
+
+def state_names(states: Any) -> tuple[str, ...] | None:
+    """Return the names of the states of a policy, from a model or a list of names."""
+    if states is None:
+        return None
+    if isinstance(states, MDP):
+        return tuple(states.state_label(s) for s in range(states.S))
+    if isinstance(states, str) or not isinstance(states, Sequence) or not all(isinstance(s, str) for s in states):
+        raise bad_type("states", states, "be an MDP or a list of names")
+    return tuple(states)
+
+
+def play_steps(steps: Stepper, player: Player, seed: int, episode: int, horizon: int | None) -> Iterator[Step]:
+    """Play one episode and yield its steps.
+
+    The environment and the policy draw from two streams that depend only on `seed` and the number of the episode. EpisodeError
+    if an episode without a horizon has not ended after a million steps.
+    """
+    steps.episode = episode
+    world_seed, policy_seed = np.random.SeedSequence(seed, spawn_key=(episode,)).generate_state(2).tolist()
+    observation = steps.reset(world_seed)
+    player.begin(policy_seed)
+    for h in range(LONGEST if horizon is None else horizon):
+        action = player.act(h, observation)
+        after, reward, ended, cut = steps.step(action, h + 1)
+        last = horizon is not None and h + 1 == horizon
+        yield Step(observation, action, reward, after, ended, (cut or last) and not ended)
+        if ended or cut or last:
+            return
+        player.learn(h, reward, after)
+        observation = after
+    raise steps.error(LONGEST, "an end of the episode", "none", "; pass horizon=")
+
+
+def _predicted(policy: Any, observation: Any) -> Any:
+    """Return the action that an object predicts, as in Stable-Baselines3."""
+    found = policy.predict(observation, deterministic=True)
+    return found[0] if isinstance(found, tuple) else found
+
+
+def chosen_action(policy: Policy, h: int, s: int, memory: Any, chance: np.random.Generator, A: int) -> int:
+    """Return the action of a policy, drawn with `chance` if it draws; PolicyError unless the environment has it."""
+    if isinstance(policy, StochasticPolicy):
+        return int(draw(policy.probabilities[h, s], 0, policy.probabilities.shape[2], chance.random()))
+    a = action_index(policy.act(h, s, memory), h, s)
+    if not 0 <= a < A:
+        where = f"the action in state {s} at stage {h + 1}"
+        raise PolicyError(f"{where} must be from 0 to {A - 1}, got {a}", stage=h, state=s, action=a)
+    return a
+
+
+def draw_part(policy: Policy, chance: np.random.Generator) -> Policy:
+    """Return the policy to play in this episode; from a mixture, one policy is drawn with the learner's stream."""
+    u = float(chance.random()) if isinstance(policy, MixturePolicy) else 0.0
+    while isinstance(policy, MixturePolicy):
+        i, u = policy.drawn(u)
+        policy = policy.policies[i]
+    return policy
