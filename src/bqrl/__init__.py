@@ -43,6 +43,7 @@ _NAMES = {  # public names by module
     "mdp.from_gymnasium": "from_gymnasium",
     "mdp.unstored": "StepModel",
     "policies.earned": "EarnedPolicy",
+    "policies.envelope": "EnvelopePolicy",
     "policies.labels": "LabelPolicy",
     "policies.on_grid": "GridPolicy",
     "policies.levels": "QuantileLevelPolicy",

@@ -48,6 +48,7 @@ from bqrl.planners.stress import Stress as Stress, stress as stress
 from bqrl.planners.target import GuaranteeCurve as GuaranteeCurve, guarantee_curve as guarantee_curve
 from bqrl.planners.tradeoff import Tradeoff as Tradeoff, tradeoff as tradeoff
 from bqrl.policies.earned import EarnedPolicy as EarnedPolicy
+from bqrl.policies.envelope import EnvelopePolicy as EnvelopePolicy
 from bqrl.policies.labels import LabelPolicy as LabelPolicy
 from bqrl.policies.levels import QuantileLevelPolicy as QuantileLevelPolicy
 from bqrl.policies.on_grid import GridPolicy as GridPolicy

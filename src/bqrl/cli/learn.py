@@ -33,7 +33,7 @@ from bqrl.study.compare import FIRST_SEED, MAX_SEEDS
 from bqrl.study.problems import source_of
 
 LINES = "episodes_{}.jsonl"  # the files of --log
-EXTRA = " or ".join(f"{name} (with the extra {name})" for name in ADAPTERS)
+EXTRA = " or ".join(f"{name} (with the extra {learner.extra})" for name, learner in ADAPTERS.items())
 NAMES = f"{', '.join(LEARNERS)}, or {EXTRA}."
 PLANNER = "Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems)."
 SETTINGS = "A parameter of the learner; may be given several times."

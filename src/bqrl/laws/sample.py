@@ -167,9 +167,9 @@ class Sample(NDArrayOperatorsMixin, Charted):
             raise bad_value("highest", highest, f"be at least {best:g}, the largest return of the sample")
         return cvar_interval(self.law, self.returns.size, tau, confidence, low, high)
 
-    def mean(self) -> float:
-        """Return the mean of the returns."""
-        return float(self.returns.mean())
+    def mean(self, **options: Any) -> float:
+        """Return the mean of the returns; `numpy.mean` passes options of its own."""
+        return float(self.returns.mean(**options))
 
     def rows(self) -> list[dict[str, float]]:
         """Return one row per level: the quantile of the sample, its 95 % interval, and the promise."""

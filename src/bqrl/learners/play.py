@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.errors import PolicyError
+from bqrl.errors import EpisodeError, PolicyError
 from bqrl.learners.protocol import Episode, Task
 from bqrl.learners.replan import planning_grid
 from bqrl.loops.play import EventSource, find_events
@@ -159,9 +159,7 @@ class GymWorld(World):
                 observation, r, ended, cut = self.steps.step(a + self._first_action, h + 1)
                 after, cut = self._state(observation, h + 1), cut and h + 1 < self.H
                 if cut and not ended:
-                    why = "truncation is not an end" if self.table is None else "the transition table has no time limit"
-                    rule = f"truncated=False before step {self.H}, since {why}"
-                    raise self.steps.error(h + 1, rule, True, f"; pass horizon={h + 1}")
+                    raise self._cut_error(h + 1)
                 over = ended
                 if over:
                     after = int(self.ends[after])
@@ -171,6 +169,12 @@ class GymWorld(World):
             s = after
         self.steps.episode += 1
         return episode
+
+    def _cut_error(self, step_number: int) -> EpisodeError:
+        """Return the error for an episode that the environment truncates before stage H."""
+        why = "truncation is not an end" if self.table is None else "the transition table has no time limit"
+        rule = f"truncated=False before step {self.H}, since {why}"
+        return self.steps.error(step_number, rule, True, f"; pass horizon={step_number}")
 
     def _check_listed(self, h: int, s: int, a: int, r: float, after: int) -> None:
         """Raise EpisodeError unless the table lists the transition with this reward; otherwise it describes another problem."""

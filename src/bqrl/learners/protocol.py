@@ -70,6 +70,8 @@ class Task:
         Number of episodes of the run, T.
     delta : float
         Probability with which confidence radii may fail.
+    features : int
+        Length of the observations of an environment with a Box space, whose structure then has no states to tell apart; else 0.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class Task:
     objective: Objective
     episodes: int
     delta: float
+    features: int = 0
 
     @property
     def tau(self) -> float:
@@ -155,6 +158,10 @@ class Learner(ABC):
         Colours of further variants, by the value of the parameter `planner`; a comparison of all learners runs them, too.
     objectives : tuple of type or None
         Kinds of objectives that the learner can maximise; None if its training does not depend on the objective.
+    observes : bool
+        Whether the learner also takes observations of a Box space, as rows of numbers.
+    extra : str
+        The extra of this package that the learner requires; "" if it requires none.
     needs_rewards : bool
         Whether the learner plans on a model, so that it is granted the reward function.
     tuned : str or None
@@ -179,6 +186,8 @@ class Learner(ABC):
     colour: ClassVar[str] = ""
     variants: ClassVar[Mapping[str, str]] = {}
     objectives: ClassVar[tuple[type[Objective], ...] | None] = None
+    observes: ClassVar[bool] = False
+    extra: ClassVar[str] = ""
     needs_rewards: ClassVar[bool] = False
     tuned: ClassVar[str | None] = None
     stored: ClassVar[tuple[str, ...]] = ()

@@ -8,6 +8,7 @@ from typing import Any
 
 from bqrl.checks import bad_type, bad_value, choice, unknown_argument
 from bqrl.laws.objectives import Objective
+from bqrl.learners.envelope import Envelope
 from bqrl.learners.ppo import PPO
 from bqrl.learners.protocol import Learner
 from bqrl.learners.psrl import PSRL
@@ -22,7 +23,9 @@ from bqrl.learners.ucbvi import UCBVI
 LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, Thompson, QLearning, Sarsa, PPO, TRPO)
 }
-ADAPTERS: dict[str, type[Learner]] = {SB3.name: SB3}  # learners that require an extra
+ADAPTERS: dict[str, type[Learner]] = {
+    learner.name: learner for learner in (Envelope, SB3)
+}  # learners that require an extra
 
 Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> Learner
 

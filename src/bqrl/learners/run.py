@@ -20,6 +20,7 @@ from bqrl.checks import bad_type, bad_value, flag, number, random_seed, whole
 from bqrl.errors import FileFormatError
 from bqrl.laws.objectives import Objective, check_objective, value_rows
 from bqrl.laws.rows import mean_rows
+from bqrl.learners.box_world import BoxWorld
 from bqrl.learners.callbacks import Callback
 from bqrl.learners.open_world import Growing, OpenWorld
 from bqrl.learners.play import GymWorld, check_behaviour
@@ -297,7 +298,7 @@ class Run:
         """Return the names of the states of an environment without a table."""
         if isinstance(self.world, OpenWorld):
             return self.world.names[: self._task.S]
-        named = self.mdp is None and isinstance(self.world, GymWorld)
+        named = self.mdp is None and isinstance(self.world, GymWorld) and not isinstance(self.world, BoxWorld)
         return (*self.world.observations.names(), "(end)") if named else None  # type: ignore[attr-defined]
 
     def state(self) -> dict[str, Any]:

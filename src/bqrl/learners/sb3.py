@@ -38,7 +38,7 @@ ENCODINGS = ("one-hot", "numbers")
 class SB3(Learner):
     """An external algorithm; `algorithm` is its name or its class, `options` are the arguments of its constructor."""
 
-    name, label = "sb3", "sb3"
+    name, label, extra = "sb3", "sb3", "sb3"
 
     def __init__(
         self, task: Task, rng: np.random.Generator, algorithm: Any = "PPO", policy: str = "MlpPolicy",

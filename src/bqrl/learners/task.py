@@ -1,6 +1,6 @@
 """The task of a problem: what the learner knows, where episodes are played, and which MDP scores the policies.
 
-An MDP provides all three. There are three kinds of Gymnasium environment:
+An MDP provides all three. There are four kinds of Gymnasium environment:
 
 - `MDPEnv`: its MDP is the problem.
 - An environment with a transition table (FrozenLake, CliffWalking, Taxi, ...): episodes are played in the environment itself,
@@ -8,6 +8,7 @@ An MDP provides all three. There are three kinds of Gymnasium environment:
 - Any other environment with Discrete actions and observations that can be numbered (`mdp/observations.py`). Runs are not scored.
   Learners that need the reward function plan on the model of what was seen (`bqrl.learners.open_world`). For the others, every
   state of the observation space may follow every other; one additional state, the last, marks the end of an episode.
+- An environment with Box observations and Discrete actions, for a learner that `observes`: runs are not scored.
 
 An environment with a wrapper that may change transitions or rewards belongs to the third kind.
 """
@@ -18,11 +19,12 @@ import inspect
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 
 from bqrl.checks import bad_value
 from bqrl.envs import make, names
 from bqrl.errors import SizeError
+from bqrl.learners.box_world import BoxWorld
 from bqrl.learners.open_world import OpenWorld
 from bqrl.learners.play import GymWorld, ModelWorld, World
 from bqrl.learners.protocol import Task, blank_model, with_events
@@ -67,8 +69,14 @@ def pose(
         rule = f"be None for {type(core).__name__}, which does not expose shared noise"
         raise bad_value("events_observed", events_observed, rule)
     _check_actions(env)
-    observations = Observations(env.observation_space, bins, type(core).__name__)
+    observed = isinstance(env.observation_space, Box) and bins is None and getattr(maker, "observes", False)
     H = chosen_horizon(env, horizon, type(core).__name__)
+    if observed and start is None:
+        blank = open_structure(1, int(env.action_space.n), H)
+        features = int(np.prod(env.observation_space.shape))
+        task = Task(structure=blank, model=None, discount=1.0, features=features, **facts)
+        return None, task, BoxWorld(env, H, rng)
+    observations = Observations(env.observation_space, bins, type(core).__name__)
     if plain and has_table(core):
         _check_limit(env, H)
         mdp = from_gymnasium(env, horizon=H, start=start)

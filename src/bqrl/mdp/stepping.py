@@ -12,7 +12,7 @@ from bqrl.errors import EpisodeError
 
 
 class Stepper:
-    """An environment whose results are checked; `episode` counts the episodes that were played.
+    """An environment whose results are checked; `episode` counts the episodes that were played, `info` is the last one returned.
 
     Examples
     --------
@@ -23,17 +23,19 @@ class Stepper:
 
     def __init__(self, env: Any) -> None:
         self.env, self.episode = env, 0
+        self.info: Any = None
         self._total = 0.0
 
     def reset(self, seed: int) -> Any:
         """Return the first observation of an episode."""
         self._total = 0.0
-        return self._parts(self.env.reset(seed=seed), "observation, info", 0)[0]
+        observation, self.info = self._parts(self.env.reset(seed=seed), "observation, info", 0)
+        return observation
 
     def step(self, action: Any, number: int) -> tuple[Any, float, bool, bool]:
         """Return observation, reward, terminated and truncated of step `number`, counted from 1."""
         names = "observation, reward, terminated, truncated, info"
-        observation, reward, terminated, truncated, _ = self._parts(self.env.step(action), names, number)
+        observation, reward, terminated, truncated, self.info = self._parts(self.env.step(action), names, number)
         r = self._reward(reward, number)
         self._total += r
         if not math.isfinite(self._total):

@@ -16,6 +16,7 @@ from bqrl.mdp.paid import paid_from_arrays
 from bqrl.mdp.table import MAX_ID
 from bqrl.mdp.validation import MAX_STAGES
 from bqrl.policies.earned import Earned, EarnedPolicy
+from bqrl.policies.envelope import EnvelopePolicy, read_envelope
 from bqrl.policies.labels import LabelPolicy, label_graph
 from bqrl.policies.levels import QuantileLevelPolicy
 from bqrl.policies.markov import MarkovPolicy
@@ -157,6 +158,7 @@ READERS: dict[str, Callable[[Arrays], Policy]] = {
     StochasticPolicy.kind: _read_stochastic,
     TargetPolicy.kind: _read_target,
     EarnedPolicy.kind: _read_earned,
+    EnvelopePolicy.kind: read_envelope,
     LabelPolicy.kind: _read_labels,
     QuantileLevelPolicy.kind: _read_level,
     MixturePolicy.kind: _read_mixture,

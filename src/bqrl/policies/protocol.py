@@ -7,8 +7,8 @@ Quantile-optimal policies depend on more than the state, so every policy carries
     memory = policy.next(memory, h, s, action, reward, s_next)
 
 Each kind has a file: `markov` (no memory), `stochastic` (no memory; actions are drawn), `target` (the amount still needed),
-`labels` (the paper's recursive label as a graph), `levels` (the paper's pi[mu, Gamma]) and `mixture` (one of several policies,
-drawn at the start).
+`labels` (the paper's recursive label as a graph), `envelope` (a network on the amount still needed), `levels` (the paper's
+pi[mu, Gamma]) and `mixture` (one of several policies, drawn at the start).
 """
 
 from __future__ import annotations

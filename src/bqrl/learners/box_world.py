@@ -1,0 +1,82 @@
+"""Episodes of a Gymnasium environment whose observations are arrays of numbers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bqrl.learners.play import GymWorld
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.stepping import Stepper
+from bqrl.policies.protocol import Policy, action_index
+
+ENDED = -1  # in place of an action after the end of an episode
+
+
+class BoxEpisode(NamedTuple):
+    """One episode with rows of numbers as observations; after its end the last one is repeated with the action ENDED."""
+
+    states: FloatArray  # (H + 1, features)
+    actions: IntArray  # (H,)
+    rewards: FloatArray  # (H,)
+    masks: BoolArray  # (H + 1, A) allowed actions; empty if the environment does not restrict them
+
+
+class BoxWorld(GymWorld):
+    """Episodes of an environment with Box observations, Discrete actions and at most H steps.
+
+    An environment may restrict its actions by info["action_mask"]. Behaviour policies take observations in place of states, and
+    the mask as an additional argument of `act`.
+    """
+
+    def __init__(self, env: Any, H: int, rng: np.random.Generator) -> None:
+        self.env, self.H, self.rng, self.A, self.table = env, H, rng, int(env.action_space.n), None
+        self.steps, self._first_action = Stepper(env), int(env.action_space.start)
+
+    def play(self, behaviour: Policy, chance: np.random.Generator) -> Any:
+        """Play one episode by stepping the environment; return a BoxEpisode."""
+        actor: Any = behaviour  # it acts on rows of numbers and takes a mask
+        seen = self._observation(self.steps.reset(seed=int(self.rng.integers(2**31))), 0)
+        mask = self._mask(0)
+        states, actions = np.empty((self.H + 1, seen.size)), np.full(self.H, ENDED)
+        rewards, masks = np.zeros(self.H), np.ones((self.H + 1, self.A), bool)
+        states[0], masked = seen, mask is not None
+        memory, over, h = actor.start(), False, 0
+        while h < self.H and not over:
+            masks[h] = True if mask is None else mask
+            a = action_index(actor.act(h, seen, memory, mask), h, None)
+            observation, reward, over, cut = self.steps.step(a + self._first_action, h + 1)
+            if cut and not over and h + 1 < self.H:
+                raise self._cut_error(h + 1)
+            actions[h], rewards[h] = a, reward
+            after, mask = self._observation(observation, h + 1), self._mask(h + 1)
+            memory = actor.next(memory, h, seen, a, reward, after)
+            h, seen = h + 1, after
+            states[h] = seen
+        states[h:] = seen
+        masks[h] = True if mask is None else mask
+        self.steps.episode += 1
+        return BoxEpisode(states, actions, rewards, masks if masked else np.zeros((0, 0), bool))
+
+    def _observation(self, observation: Any, step_number: int) -> FloatArray:
+        """Return the observation as a row of finite numbers, or raise EpisodeError."""
+        found = np.asarray(observation)
+        if found.shape != self.env.observation_space.shape or found.dtype.kind not in "fiub":
+            raise self.steps.error(
+                step_number, f"an observation of shape {self.env.observation_space.shape}", observation
+            )
+        row = found.reshape(-1).astype(np.float64)
+        if not np.all(np.isfinite(row)):
+            raise self.steps.error(step_number, "an observation of finite numbers", observation)
+        return row
+
+    def _mask(self, step_number: int) -> BoolArray | None:
+        """Return the mask of allowed actions; None if the environment gives none."""
+        info = self.steps.info
+        if not isinstance(info, dict) or "action_mask" not in info:
+            return None
+        mask = np.asarray(info["action_mask"])
+        if mask.shape != (self.A,) or mask.dtype.kind not in "biu" or not mask.any():
+            raise self.steps.error(step_number, f"an action_mask that allows at least one of {self.A} actions", mask)
+        return mask.astype(bool)

@@ -1,0 +1,169 @@
+"""The learner "envelope": small runs, judged by exact answers."""
+
+import numpy as np
+import pytest
+from box_envs import Walk
+
+import bqrl
+from bqrl.laws.objectives import Buffered, CVaR, Quantile
+from bqrl.learners.envelope import Envelope, Exploring
+from bqrl.learners.run import Run, learn
+from bqrl.mdp.files import write_arrays
+from bqrl.mdp.model import MDP
+from bqrl.policies.envelope import EnvelopePolicy
+from bqrl.policies.target import TargetPolicy
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def gamble(discount=1.0):
+    """Two stages. Action 0 pays 2; action 1 pays 5, or 0 with probability 1/4: the need decides the second action."""
+    P = np.zeros((2, 3, 2, 3))
+    P[:, :, 0, 0] = 1.0
+    P[:, :, 1, 1], P[:, :, 1, 2] = 0.75, 0.25
+    R = np.zeros((2, 3, 2, 3))
+    R[..., 0], R[..., 1] = 2.0, 5.0
+    return MDP(P, R, start=0, discount=discount)
+
+
+@pytest.mark.parametrize("goal", [Quantile(0.1), Quantile(0.9), CVaR(0.1)], ids=str)
+def test_the_optimum_of_a_small_problem_is_learned(goal):
+    record = learn(gamble(), "envelope", objective=goal, episodes=400, seed=1)
+    assert record.scores == "exact"
+    assert isinstance(record.final_policy, TargetPolicy)
+    assert record.gap()[-1] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_one_others():
+    one, same, other = (learn(gamble(), "envelope", 0.3, 80, seed) for seed in (1, 1, 2))
+    assert one.returns.tobytes() == same.returns.tobytes()
+    assert one.law_of.tobytes() == same.law_of.tobytes()
+    assert one.notes["target"].tobytes() == same.notes["target"].tobytes()
+    assert one.returns.tobytes() != other.returns.tobytes()
+
+
+def rare(mdp):
+    """Add a rare high reward and two first states, so that ranges and first states change between trainings."""
+    P = np.concatenate([mdp.dense(h).reshape(1, 3, 2, 3) for h in range(2)])
+    P, R = np.concatenate([0.99 * P, np.full((2, 3, 2, 1), 0.01)], axis=3), np.zeros((2, 4, 2, 4))
+    R[..., 0], R[..., 1], R[..., 3] = 2.0, 5.0, 9.0
+    return MDP(np.concatenate([P, P[:, :1]], axis=1), R, start=[0.5, 0.5, 0.0, 0.0])
+
+
+def test_a_run_continues_from_its_checkpoint_with_the_same_bits(tmp_path):
+    mdp = rare(gamble())
+    work = Run(mdp, "envelope", 0.9, 120, 3)
+    for t in range(120):
+        if t in (5, 70, 90):  # at random play, and in training between two blocks
+            write_arrays(tmp_path / f"{t}.npz", work.state())
+        work.step()
+    whole = work.record()
+    for t in (5, 70, 90):
+        again = learn(mdp, "envelope", 0.9, 120, 3, checkpoint=tmp_path / f"{t}.npz")
+        assert again.returns.tobytes() == whole.returns.tobytes()
+        assert again.law_of.tobytes() == whole.law_of.tobytes()
+        assert again.notes["promised"].tobytes() == whole.notes["promised"].tobytes()
+
+
+def test_the_policy_is_saved_simulated_and_evaluated(tmp_path):
+    record = learn(gamble(), "envelope", 0.3, 100, 1)
+    bqrl.save(record.final_policy, tmp_path / "policy.npz")
+    policy = bqrl.load(tmp_path / "policy.npz")
+    assert bqrl.evaluate(gamble(), policy).quantile(0.3) == record.quantile(0.3)[-1]
+    played = bqrl.simulate(gamble(), policy, episodes=2000, seed=1)
+    assert np.mean(played) == pytest.approx(bqrl.evaluate(gamble(), policy).mean(), abs=0.3)
+
+
+def test_a_discounted_problem_keeps_its_discount_in_the_file(tmp_path):
+    mdp = gamble(discount=0.9)
+    record = learn(mdp, "envelope", 0.3, 120, 1)
+    bqrl.save(record.final_policy, tmp_path / "policy.npz")
+    policy = bqrl.load(tmp_path / "policy.npz")
+    assert policy.grid.discount == 0.9
+    assert policy.next(4.0, 1, 0, 0, 2.0, 0) == pytest.approx(2.2)
+    assert np.array_equal(bqrl.simulate(mdp, policy, 200, 1), bqrl.simulate(mdp, record.final_policy, 200, 1))
+
+
+@pytest.mark.parametrize("goal", [Quantile(0.2), CVaR(0.2)], ids=str)
+def test_the_targets_of_a_batch_are_the_exact_backup(goal):
+    """With the exact costs of the next stage, position, above and known give the exact cost of every need."""
+    work = Run(gamble(), "envelope", goal, 60, 1)
+    for _ in range(30):
+        work.step()
+    learner: Envelope = work.learner
+    batch = learner._batch()
+    needs = learner.lo[batch.h][:, None] + learner.step * np.arange(learner.network.M)
+    left = needs - batch.reward[:, None] * learner.scale
+    for togo in np.unique(learner.hi[1]), np.unique(learner.lo[1]):  # the next stage pays exactly this
+        grid = learner.lo[1] + learner.step * np.arange(learner.network.M)
+        after = np.clip((grid - togo - 1e-3 * learner.step) / learner.d, 0.0, 1.0)
+        found = np.minimum(np.interp(batch.position, np.arange(learner.network.M), after) + batch.above, 1.0)
+        found = np.where(np.isnan(batch.known), found, batch.known)
+        exact = np.clip((left - np.where(batch.ended, 0.0, togo)[:, None]) / learner.d, 0.0, 1.0)
+        near = (
+            np.abs(left - np.where(batch.ended, 0.0, togo)[:, None]) < 1e-2 * learner.step
+        )  # where an indicator jumps
+        settled = ~batch.ended[:, None] & (left <= learner.lo[1] + 1e-2) & (togo < learner.hi[1] + 1)
+        compare = ~near & (settled | batch.ended[:, None] | (left <= learner.hi[1]) | (togo == learner.hi[1]))
+        assert np.abs(found - exact)[compare].max() < 5e-3
+
+
+def test_box_observations_with_masks(tmp_path):
+    record = learn(Walk(), "envelope", 0.5, 150, 1, horizon=4)  # Walk asserts that masked actions are not played
+    policy = record.final_policy
+    assert isinstance(policy, EnvelopePolicy)
+    assert record.scores == "none"
+    record.save(tmp_path / "record.npz")
+    again = bqrl.Record.load(tmp_path / "record.npz").final_policy
+    env, total = Walk(), 0.0
+    seen, info = env.reset()
+    need, over, h = again.start(), False, 0
+    while not over and h < 4:
+        action = again.act(h, seen, need, info["action_mask"].astype(bool))
+        assert action == policy.act(h, seen, need, info["action_mask"].astype(bool))
+        after, reward, over, _, info = env.step(action)
+        need, seen, total, h = again.next(need, h, seen, action, reward, after), after, total + reward, h + 1
+    assert total == 3.0  # up and up: 1 + 2, the best of all returns
+
+
+def test_an_environment_of_gymnasium_runs():
+    record = learn("CartPole-v1", "envelope", 0.1, 12, 0, horizon=20)
+    assert record.returns.size == 12
+    assert record.final_policy.centre.size == 4
+
+
+def test_learners_that_do_not_observe_numbers_are_refused_boxes():
+    with pytest.raises(ValueError, match="Tuple or Dict observations, got Box in Walk; pass bins="):
+        learn(Walk(), "sarsa", 0.5, 5, 1, horizon=4)
+
+
+def test_random_actions_are_available_ones():
+    mdp = bqrl.envs.make("AssetSelling")
+    available = np.zeros((mdp.H, mdp.S, mdp.A), bool)
+    available[..., 1] = True
+    policy = bqrl.solve(mdp, 0.1).policy
+    play = Exploring(policy, 0.5, 1.0, np.random.default_rng(0), available)
+    assert {play.act(0, 5, 0.5) for _ in range(20)} == {1}
+    assert Exploring(policy, 0.5, 0.0, np.random.default_rng(0), available).act(0, 5, 0.5) == policy.act(0, 5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"needs": 1}, "needs must be a whole number of at least 4"),
+        ({"updates": 0.0}, "updates must be a number above 0"),
+        ({"device": "abacus"}, "device must be a device of PyTorch on this machine, got 'abacus'"),
+        ({"colour": 1}, "colour"),
+    ],
+)
+def test_bad_parameters_are_refused_in_one_line(params, match):
+    with pytest.raises((ValueError, TypeError), match=match) as caught:
+        learn(gamble(), "envelope", 0.3, 10, 1, **params)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_objectives_are_refused():
+    with pytest.raises(ValueError, match="be one of Quantile, Buffered for the learner envelope"):
+        learn(gamble(), "envelope", objective=bqrl.Mean(), episodes=5)
+    with pytest.raises(ValueError, match=r"must be a quantile or CVaR for the learner envelope, got 0\.3-quantile"):
+        learn(gamble(), "envelope", objective=Buffered(0.3, 0.2), episodes=5)
