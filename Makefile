@@ -4,7 +4,7 @@ PYTHON  ?= python3
 VENV    := .venv
 PY      := $(VENV)/bin/python
 READY   := $(VENV)/.ready
-EXTRAS  := dev,plots,cluster
+EXTRAS  := dev,docs,plots,cluster
 PIP     := $(PY) -m pip install -qq --disable-pip-version-check --constraint requirements.lock
 WORKERS ?= 2# test processes; 0 runs the tests in one
 ARGS    ?=# passed on to `bqrl reproduce`
@@ -12,7 +12,7 @@ ARGS    ?=# passed on to `bqrl reproduce`
 SHELL       := bash
 .SHELLFLAGS := -euc
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-all check lint reproduce bench lock clean
+.PHONY: help setup test test-all check lint docs coverage reproduce bench lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */make \1\t/' | expand -t 16
@@ -34,7 +34,15 @@ check: lint  ## linters and the quick tests
 	@echo "== quick tests"
 	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow and not nightly"
 
-lint: setup  ## ruff, mypy, import-linter
+docs: setup  ## the site, in build/site; warnings are errors
+	@echo "== docs"
+	@$(PY) docs/make_site.py build/site
+	@echo "open build/site/index.html"
+
+coverage: setup  ## all tests except the longest, with the share of lines that they run
+	@$(PY) -m pytest -q -n $(WORKERS) --cov --cov-report=term
+
+lint: setup  ## ruff, mypy, import-linter, codespell
 	@echo "== ruff"
 	@$(PY) -m ruff check
 	@$(PY) -m ruff format --check
@@ -42,6 +50,8 @@ lint: setup  ## ruff, mypy, import-linter
 	@$(PY) -m mypy
 	@echo "== import-linter"
 	@$(VENV)/bin/lint-imports --no-logo
+	@echo "== codespell"
+	@$(VENV)/bin/codespell
 
 bench: setup  ## every benchmark: times and prints, asserts nothing
 	@for script in benchmarks/[!_]*.py; do \

@@ -33,7 +33,7 @@ def small_game(win: float = 0.55, rounds: int = 5) -> bqrl.MDP:
 
 
 def guarantee_curve() -> Any:
-    """The best offer for every certainty against two other ways to choose a policy."""
+    """The best offer for every certainty against two other ways to choose a policy; on the site a slider moves the level."""
     mdp = bqrl.envs.make("AssetSelling")
     curve = bqrl.guarantee_curve(mdp)
     levels = np.arange(0.0, 1.0, 0.0025)
@@ -41,8 +41,27 @@ def guarantee_curve() -> Any:
     neutral = Steps.of(bqrl.solve(mdp, TAU, planner="expected").law)
     others = {"risk-neutral policy": neutral, "the paper's greedy planner": Steps(levels, greedy)}
     in_offers = {name: Steps(steps.levels, steps.values * OFFERS) for name, steps in others.items()}
-    plan = replace(bqrl.solve(mdp, TAU), value=curve(TAU) * OFFERS)
-    chart = curve_chart(replace(curve, points=curve.points * OFFERS), [plan], in_offers)
+    shown = [TAU, *(round(0.05 * k, 2) for k in range(1, 20) if k != 2)]  # the first is chosen at first
+    plans = [replace(bqrl.solve(mdp, tau), value=curve(tau) * OFFERS) for tau in shown]
+    chart = curve_chart(replace(curve, points=curve.points * OFFERS), plans, in_offers)
+    said = []
+    for tau, plan in zip(shown, plans, strict=True):
+        values = [float(steps.at([tau])[0]) for steps in in_offers.values()]
+        text = [f"In {100 * (1 - tau):.0f} of 100 runs at least:", f"best policy {plan.value:.0f}"]
+        said.append(
+            {"tau": tau, "text": [*text, *(f"{name} {value:.0f}" for name, value in zip(others, values, strict=True))]}
+        )
+    words = alt.Chart(alt.Data(values=said)).transform_filter("datum.tau == tau")
+    words = words.mark_text(align="right", fontSize=13, lineHeight=18).encode(
+        x=alt.value(alt.expr("width - 12")), y=alt.value(alt.expr("height - 70")), text="text:N"
+    )
+    chart = alt.layer(*chart.layer, words).add_params(
+        alt.param(
+            name="tau",
+            value=TAU,
+            bind=alt.binding_range(min=0.05, max=0.95, step=0.05, name="runs that may fall short"),
+        )
+    )
     note = "Ten stages, uniform offers 0 to 24, first offer 5. No policy guarantees more than the solid line."
     return with_title(chart, "Asset selling: the offer that is guaranteed at each level", note)
 
@@ -81,9 +100,11 @@ def target_space() -> Any:
     left = alt.layer(
         base.mark_rect(**size).encode(x=x, y=y, color=fill),
         alt.Chart(alt.Data(values=moves))
-        .mark_rule(strokeWidth=2, opacity=0.5)
+        .mark_rule(strokeWidth=2, opacity=0.5, color="black")
         .encode(x=x, y=y, x2="h2:Q", y2="need2:Q"),
-        base.transform_filter("datum.met").mark_text(fontSize=10, fontWeight="bold").encode(x=x, y=y, text="text:N"),
+        base.transform_filter("datum.met")
+        .mark_text(fontSize=10, fontWeight="bold", color="black")
+        .encode(x=x, y=y, text="text:N"),
         base.transform_filter("!datum.met").mark_text(fontSize=10, color=GREY).encode(x=x, y=y, text="text:N"),
     ).properties(width=420, height=300, title="Best action and smallest probability of a shortfall")
 

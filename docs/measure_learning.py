@@ -1,4 +1,4 @@
-"""Print the tables of docs/learning.md and docs/simulators.md: `python docs/measure_learning.py`, about ten minutes on one core.
+"""Print the tables of docs/learners.md and docs/simulators.md: `python docs/measure_learning.py`, about ten minutes on one core.
 
 Names of tables as arguments print only these. `exploration` and `blackjack` state their own settings; for the others:
 asset selling, 2000 episodes, seeds 1 to 10 (not those of the paper). The gap is the exact optimum minus the exact

@@ -1,4 +1,4 @@
-"""Rerun the examples of the README and the pages, and write their current output: `python docs/refresh.py [PAGE ...]`.
+"""Rerun the examples of the README and the pages, and write their current output: `python docs/refresh.py [--check] [PAGE ...]`.
 
 - A `python` block runs in the namespace of its page; a `text` block right below it is what it prints.
 - In a `console` block every `$ bqrl ...` runs in the same folder, and the lines below it are what it prints; other commands
@@ -8,7 +8,7 @@
   where the next one begins.
 
 `...` stands for anything, such as a running time. If the rest of such a block no longer matches, the whole block is rewritten,
-and the dots have to be put back. The tests fail if a page would change.
+and the dots have to be put back. The tests fail if a page would change; `--check` writes nothing and exits with status 1 then.
 """
 
 from __future__ import annotations
@@ -105,10 +105,19 @@ def with_deviations(text: str) -> str:
     return before + BEGIN + deviations() + END + rest.split(END)[1]
 
 
-if __name__ == "__main__":
-    for page in [Path(given).resolve() for given in sys.argv[1:]] or PAGES:
+def main(given: list[str]) -> int:
+    """Refresh or, with `--check`, compare the given pages, all of them by default; return the exit status."""
+    check, changed = "--check" in given, 0
+    for page in [Path(name).resolve() for name in given if name != "--check"] or PAGES:
         old = page.read_text()
         with workplace():
             new = with_deviations(refreshed(old, page.name))
-        page.write_text(new)
-        print(f"{page.relative_to(ROOT)}: {'as it was' if new == old else 'rewritten'}")
+        if not check:
+            page.write_text(new)
+        changed += new != old
+        print(f"{page.relative_to(ROOT)}: {'as it was' if new == old else 'differs' if check else 'rewritten'}")
+    return int(check and changed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

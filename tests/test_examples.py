@@ -1,6 +1,8 @@
 """Examples run, and what the README and the pages print is what the library prints today."""
 
+import ast
 import importlib.util
+import json
 import os
 import pkgutil
 import re
@@ -12,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "src" / "bqrl" / "papers").glob("*/README.md"))]
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)")
@@ -40,6 +43,38 @@ def test_example_runs(example, tmp_path):
     assert done.stdout.strip()
     assert not re.search(r"\b1 (seeds|episodes)\b", done.stdout)
     assert not done.stderr
+
+
+def run_notebook(notebook):
+    """Run the cells of a notebook in order and return what its last expressions show, as a notebook would ask for it."""
+    names, shown = {"__name__": notebook["cells"][0]["id"]}, []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            tree = ast.parse("".join(cell["source"]))
+            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+            exec(compile(tree, cell["id"], "exec"), names)
+            if last is not None:
+                value = eval(compile(ast.Expression(last.value), cell["id"], "eval"), names)
+                html = getattr(value, "_repr_html_", None) or getattr(value, "to_html", None)
+                shown.append(html() if html else repr(value))
+    return shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs(notebook, capsys):
+    assert all(run_notebook(json.loads(notebook.read_text())))
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_stores_no_output(notebook):
+    cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in cells)
+
+
+def test_a_broken_notebook_is_noticed():
+    with pytest.raises(ZeroDivisionError):
+        run_notebook({"cells": [{"cell_type": "code", "id": "a", "source": ["1 / 0"]}]})
 
 
 @pytest.mark.slow

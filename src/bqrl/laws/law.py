@@ -81,7 +81,7 @@ def check_level(tau: Any, name: str = "tau") -> float:
 class Law(Charted):
     """A probability law on finitely many values, such as the law of the return: `plan.law`, `evaluate(mdp, policy)`.
 
-    Values that are equal, or closer than VALUE_TOL * max(min(1, size), |value|), are merged into the smaller one, where
+    Values that are equal, or closer than `VALUE_TOL * max(min(1, size), |value|)`, are merged into the smaller one, where
     the size is the largest absolute value. Atoms of zero mass are dropped. Probabilities that sum to 1 only up to SUM_TOL
     are rescaled. The arrays are read-only; compare two laws with `equals`.
 
@@ -292,7 +292,7 @@ class Law(Charted):
     # -- comparison and arithmetic --------------------------------------------------------------------------------------
 
     def wasserstein(self, other: Law) -> float:
-        """Return the Wasserstein-1 distance to `other`, the integral of |F - F_other|."""
+        """Return the Wasserstein-1 distance to `other`, the integral of `|F - F_other|`."""
         x = np.union1d(self.values, _check_law(other, "other").values)
         gap = np.abs(self._mass_left_of(x, 1, 0.0) - other._mass_left_of(x, 1, 0.0))
         return float(gap[:-1] @ np.diff(x))
@@ -302,7 +302,7 @@ class Law(Charted):
         return self._lies_below(_check_law(other, "other"), MASS_TOL, VALUE_TOL)
 
     def equals(self, other: Law, tol: float = 1e-9) -> bool:
-        """Return whether the Lévy distance is at most `tol`, where values are compared relative to max(min(1, size), |value|)."""
+        """Whether the Lévy distance is at most `tol`; values are compared relative to `max(min(1, size), |value|)`."""
         tol = number(tol, "tol", 0.0)
         return self._lies_below(_check_law(other, "other"), tol, tol) and other._lies_below(self, tol, tol)
 

@@ -1,7 +1,7 @@
 """The theory as functions: the definitions, lemmas and theorems of the paper, evaluated on a given problem.
 
 There is one file per statement. A paragraph that begins with `Corrected:` explains where a function departs from the printed
-statement.
+statement::
 
     containment, total_variation         confidence sets
     perturbation                         how the return law depends on the kernel
@@ -10,7 +10,7 @@ statement.
     hard                                 Theorem 2
     knapsack                             Theorem 3
 
-Parameters that many functions share:
+Parameters that many functions share::
 
     mdp            MDP or the name of a problem; unless stated otherwise its returns must lie on an exact grid, else a GridError
                    is raised
