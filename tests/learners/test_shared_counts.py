@@ -21,6 +21,7 @@ SMALL = {
     "BettingGame": {"bets": 3, "start": 4, "cap": 16},
     "DeepSea": {"size": 4},
     "Gambler": {},
+    "GuardedMaze": {"horizon": 6, "step": 30.0},
     "Inventory": {"capacity": 3, "horizon": 4, "demand": 1.5},
     "Liquidation": {"lots": 3, "horizon": 3},
     "MachineReplacement": {},
@@ -125,7 +126,7 @@ def test_the_empirical_kernel_is_the_image_of_the_empirical_event_law(name, stat
     counts, played = counted(mdp, 15, stationary=stationary)
     layout = mdp.staged() if counts.M > 1 else mdp
     found = event_counts(mdp, played, True)
-    laws = [n / n.sum() for n in found]
+    laws = [n / n.sum() if n.any() else np.full(n.size, 1.0 / n.size) for n in found]
     own = Counts(mdp.structure, stationary, mdp.reward)
     for episode in played:
         own.observe(episode)
