@@ -321,3 +321,37 @@ def test_off_is_robust_planning_in_the_same_words(cli):
     assert_refused(cli("solve", "Inventory", "--tau", 0.1, "--off", "2"), "--off must lie between 0% and 100%")
     both = cli("solve", "Inventory", "--tau", 0.1, "--off", "2%", "--radius", 0.1, "--attitude", "robust")
     assert_refused(both, "--off replaces --radius and --attitude")
+
+
+def test_a_rule_is_printed_as_a_table_of_states_by_stages(cli, tmp_path):
+    asked = ["solve", "MachineReplacement", "--tau", "0.1", "--rule", "state", "--no-compare", "--decimal", ","]
+    code, text, err = cli(*asked, "--out", tmp_path / "rule")
+    assert (code, err) == (0, "")
+    assert "the action by state and week, with equal ones joined" in text
+    assert "weeks 1-15" in text
+    assert "Simplicity costs at most" in text
+    first, *_ = (tmp_path / "rule" / "overview_tau0p1.csv").read_text().splitlines()
+    assert first == "state;weeks 1-15"
+    head, row = (tmp_path / "rule" / "levels.csv").read_text().splitlines()
+    assert head.startswith("level;value")
+    assert row.startswith("0,1;")
+    back = read(tmp_path / "rule")
+    assert back.tables["levels"].rows[0]["level"] == 0.1
+    assert back.decimal == ","
+
+
+def test_faults_of_rules_are_told_in_one_line(cli):
+    for more, said in (
+        (["--order", "new,old"], "--order requires --rule threshold"),
+        (["--rule", "stat"], "rule"),
+        (["--rule", "threshold", "--order", "new,old"], "order"),
+        (["--decimal", ";"], "decimal"),
+    ):
+        assert_refused(cli("solve", "MachineReplacement", "--tau", "0.1", *more), said)
+
+
+def test_strategies_at_several_levels_fit_one_hundred_columns(cli):
+    _, text, _ = cli("solve", "AssetSelling", "--tau", "0.1", "--tau", "0.5")
+    tables = text.partition("Strategies side by side")[2].partition("0.1-quantile:")[0]
+    assert "The same in half of all runs." in tables
+    assert max(map(len, tables.splitlines())) <= 100

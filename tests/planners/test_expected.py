@@ -8,7 +8,10 @@ from scipy import sparse
 
 import bqrl
 from bqrl import MDP, Law, MarkovPolicy, evaluate, solve
+from bqrl.planners import expected
+from bqrl.planners.evaluate import Limits, law_bracket
 from bqrl.planners.expected import best_mean, is_settled, plan_expected
+from bqrl.planners.facts import RoundedLaw
 
 levels = st.sampled_from(LEVELS)
 
@@ -91,3 +94,27 @@ def test_settled_looks_at_both_sides_of_the_level():
 def test_a_narrow_buffer_at_a_tie_is_not_certain(planner):
     assert not solve(THREE_TENTHS, 0.3 + 9e-13, beta=1e-5, planner=planner).certain
     assert solve(THREE_TENTHS, 0.35, beta=0.01, planner=planner).certain
+
+
+def test_a_mean_needs_no_grid_so_a_large_law_is_bracketed(monkeypatch):
+    mdp = bqrl.envs.make("MeanReversion", periods=4)
+    exact = bqrl.solve(mdp, bqrl.Mean())
+    assert exact.law_upper is None
+    monkeypatch.setattr(expected, "LAW_MASSES", 1000)
+    plan = bqrl.solve(mdp, bqrl.Mean())
+    assert plan.value == exact.value == pytest.approx(plan.mean)
+    assert plan.exact
+    assert plan.law_upper is not None
+    for tau in (0.1, 0.5, 0.9):
+        assert plan.law.quantile(tau) <= exact.law.quantile(tau) <= plan.law_upper.quantile(tau)
+    assert any(isinstance(note, RoundedLaw) for note in plan.notes)
+
+
+def test_a_policy_without_memory_is_bracketed_where_its_exact_law_does_not_fit():
+    mdp = bqrl.envs.make("MeanReversion", periods=3)
+    _, policy = best_mean(mdp)
+    whole, none = law_bracket(mdp, policy)
+    low, high = law_bracket(mdp, policy, Limits(max_masses=10, max_atoms=10))
+    assert none is None
+    assert low.exact_mean == pytest.approx(whole.mean())
+    assert low.quantile(0.3) <= whole.quantile(0.3) <= high.quantile(0.3)

@@ -1,12 +1,14 @@
 """The trade-off between guarantee and mean, against every policy of small problems."""
 
+from collections import Counter
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles import achievable_laws, exact_mean, exact_objective, small_mdps
+from oracles import achievable_laws, exact_mean, exact_objective, exact_outcomes, small_mdps
 
 import bqrl
 from bqrl import evaluate, solve, tradeoff
@@ -29,9 +31,9 @@ def check_bracket(trade, best):
     for x, mean in best.items():
         i = trade.place(float(x))
         assert trade.mean[i] <= float(mean) + 1e-9
-        assert float(mean) <= trade.mean_upper[i] + 1e-9 or trade.guarantee[i] > float(x) + 1e-9
+        assert float(mean) <= trade.bound[i] + 1e-9 or trade.guarantee[i] > float(x) + 1e-9
     assert trade.guarantee[-1] == pytest.approx(float(max(best)), abs=1e-9)
-    assert np.all(np.diff(trade.mean_upper) <= 1e-12)
+    assert np.all(np.diff(trade.bound) <= 1e-12)
 
 
 @given(small_mdps(), LEVELS, LEVELS)
@@ -78,6 +80,74 @@ def test_no_policy_lies_above_the_curve_of_mean_and_cvar(mdp, tau):
         assert (law.cvar(tau), law.mean()) == pytest.approx((row["guarantee"], row["mean"]), abs=1e-9)
 
 
+@st.composite
+def models_with_costs(draw):
+    """Small problems with integer rewards and costs, in which ties are common."""
+    S, H = 2, draw(st.integers(2, 3))
+    rows = st.sampled_from([(1.0, 0.0), (0.5, 0.5), (0.25, 0.75), (0.0, 1.0)])
+    amounts = st.integers(0, 2)
+    P, R, C = ([[draw(kind) for _ in range(2)] for _ in range(S)] for kind in (rows, amounts, st.integers(-2, 2)))
+    discount = draw(st.sampled_from([1.0, 0.5]))
+    return bqrl.MDP(P, R, 0, H, outcomes={"cost": C}, discount=discount), np.array(C)
+
+
+def laws_and_costs(mdp, cost):
+    """The law of the return and the mean cost of every policy that depends on the history."""
+    after = [{(((Fraction(0), Fraction(1)),), Fraction(0))}] * mdp.S
+    for h in reversed(range(mdp.H)):
+        here = []
+        for s in range(mdp.S):
+            found = set()
+            for a in range(mdp.A):
+                paid = Fraction(mdp.discount) ** h * int(cost[s, a])
+                partial = {((), paid)}
+                for t, p, r in exact_outcomes(mdp, h, s, a):
+                    partial = {
+                        (tuple(sorted((mass + Counter({x + r: p * q for x, q in law})).items())), mean + p * more)
+                        for (some, mean), (law, more) in product(partial, after[t])
+                        for mass in [Counter(dict(some))]
+                    }
+                found |= partial
+            here.append(found)
+        after = here
+    return after[0]
+
+
+@given(models_with_costs(), LEVELS, st.booleans())
+@settings(max_examples=40)
+def test_the_mean_of_another_outcome_is_bracketed(model, tau, minimise):
+    mdp, cost = model
+    pairs, exact, sign = laws_and_costs(mdp, cost), Fraction(repr(tau)), -1 if minimise else 1
+    trade = tradeoff(mdp, tau=tau, outcome="cost", minimise=minimise)
+    reached = sorted({x for law, _ in pairs for x, _ in law if shortfall(law, x) < exact})
+    assert trade.guarantee[-1] == pytest.approx(float(reached[-1]))
+    for row in trade.rows():
+        policy = trade.policy(row["guarantee"])
+        assert bqrl.expected_outcomes(mdp, policy)["cost"] == pytest.approx(row["mean"], abs=1e-9)
+        assert evaluate(mdp, policy).quantile(tau) >= row["guarantee"] - 1e-9
+    for x in reached:
+        best = max(sign * mean for law, mean in pairs if shortfall(law, x) < exact)
+        row = trade.rows()[trade.place(float(x))]
+        assert sign * row["mean"] <= float(best) + 1e-9
+        bound = sign * row["mean_lower" if minimise else "mean_upper"]
+        assert bound >= float(best) - 1e-9 or row["guarantee"] > float(x) + 1e-9
+
+
+def test_the_return_as_an_outcome_gives_the_same_curve():
+    mdp = bqrl.MDP([[[0.5, 0.5], [1.0, 0.0]], [[0.25, 0.75], [0.5, 0.5]]], [[0, 3], [2, 1]], 0, 6,
+        outcomes={"same": [[0, 3], [2, 1]], "loss": [[0, -3], [-2, -1]]})  # fmt: skip
+    plain, same = tradeoff(mdp, tau=0.3), tradeoff(mdp, tau=0.3, outcome="same")
+    loss = tradeoff(mdp, tau=0.3, outcome="loss", minimise=True)
+    assert same.guarantee.tolist() == plain.guarantee.tolist() == loss.guarantee.tolist()
+    for one, other in (
+        (plain.mean, same.mean),
+        (plain.bound, same.bound),
+        (plain.mean, -loss.mean),
+        (plain.bound, -loss.bound),
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
 def test_the_ends_are_the_risk_neutral_policy_and_the_best_guarantee():
     trade = tradeoff("Inventory", tau=0.1)
     first, last = trade.rows()[0], trade.rows()[-1]
@@ -94,7 +164,7 @@ def test_more_sweeps_never_widen_the_band():
     few, many = (tradeoff("Inventory", tau=0.1, sweeps=n) for n in (6, 30))
     for x in many.guarantee.tolist():
         i, j = few.place(x), many.place(x)
-        assert few.guarantee[i] > x or few.mean_upper[i] >= many.mean_upper[j] - 1e-9
+        assert few.guarantee[i] > x or few.bound[i] >= many.bound[j] - 1e-9
 
 
 def test_what_a_trade_off_cannot_do_is_refused_in_one_line():
@@ -105,3 +175,9 @@ def test_what_a_trade_off_cannot_do_is_refused_in_one_line():
         tradeoff("SafeOrRisky", bqrl.Chance(3.0))
     with pytest.raises(ValueError, match="another level requires the trade-off of a quantile"):
         tradeoff("SafeOrRisky", bqrl.CVaR(0.1)).at(0.2)
+    with pytest.raises(ValueError, match="outcome must be an outcome of the model, got 'cots'"):
+        tradeoff("SafeOrRisky", tau=0.1, outcome="cots")
+    with pytest.raises(ValueError, match="objective must be a quantile for another outcome"):
+        tradeoff("SafeOrRisky", bqrl.CVaR(0.1), minimise=True)
+    with pytest.raises(TypeError, match="minimise must be True or False"):
+        tradeoff("SafeOrRisky", tau=0.1, minimise="cost")

@@ -466,3 +466,39 @@ def test_the_pages_of_strategies_in_a_browser(browser, tmp_path, dark):
             )
             check_fits(browser, 1, width)
             check_quiet(browser)
+
+
+@pytest.mark.slow
+def test_the_slider_along_the_price_of_certainty_in_a_browser(browser, tmp_path):
+    page = bqrl.report(bqrl.solve("SafeOrRisky", tau=0.1), tmp_path / "plan.html")
+    open_page(browser, page, 1280)
+
+    def move(name, place):
+        browser.execute_script(
+            f"const c = document.getElementById('choice-{name}'); c.value = {place};"
+            "c.dispatchEvent(new Event('input', {bubbles: true}))"
+        )
+        time.sleep(0.4)
+        return json.loads(browser.execute_script("return document.body.dataset.state"))
+
+    def tables():
+        return browser.execute_script(
+            "return [...document.querySelectorAll('details.table:not([hidden]) summary')].map(e => e.textContent)"
+        )
+
+    level = browser.execute_script("return Number(document.getElementById('choice-tau').value)")
+    planned, before = drawn(browser), tables()
+    assert move("policy", 1) == {"tau": 0.1, "policy": "step 1"}
+    first, after = drawn(browser), tables()
+    assert "less than that of the risk-neutral policy" in first[0]
+    assert [old != new for old, new in zip(planned, first, strict=True)].count(
+        True
+    ) >= 4  # sentence, law, map, red point
+    assert "Policy at τ = 0.1: the decisions to follow" in before
+    assert "Policy at τ = 0.1: the decisions to follow" not in after
+    assert "Policy at τ = 0.1, step 1: the decisions to follow" in after
+    assert move("tau", level + 4)["policy"] == "best"  # there are no steps at this level
+    assert move("policy", 1)["policy"] == "best"
+    move("tau", level)
+    assert drawn(browser) == planned
+    check_quiet(browser)

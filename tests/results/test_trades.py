@@ -1,10 +1,24 @@
 """The page of a trade-off: a slider along the curve, which sentences and charts follow."""
 
 import pytest
+from outcome_models import shop
 
 import bqrl
 from bqrl.results.trades import SHOWN, trade_result
 from bqrl.results.words import Words
+
+
+def test_another_outcome_is_named_and_has_no_unit_of_the_returns():
+    trade = bqrl.tradeoff(shop(), tau=0.3, outcome="lost", minimise=True)
+    result = trade_result(trade, Words(title="Shop", unit="EUR"))
+    said = result.lines[-1].text
+    assert "the mean lost is" in said
+    assert "more than the best of any policy" in said
+    assert said.count("EUR") == 1  # of the guarantee
+    titles = list(result.tables["tradeoff"].titles.values())
+    assert titles == ["guarantee (EUR)", "mean lost", "mean lost at least", "falls short with at most"]
+    assert "mean lost" in str(result.charts["tradeoff"])
+    assert "policy_step1" in result.tables  # the table of decisions that the map mentions
 
 
 @pytest.mark.parametrize("objective", [bqrl.Quantile(0.1), bqrl.CVaR(0.1)])

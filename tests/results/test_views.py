@@ -215,7 +215,7 @@ def test_charts_of_other_plans_mark_the_promise(options):
     plan = bqrl.solve(MODEL, 0.1, **options)
     promise = plan.law.quantile(0.1) if plan.beta else plan.value
     spec = plan.chart().to_dict()
-    assert f"tau,from\n0.1,{promise:.6g}\n" in spec["datasets"].values()
+    assert f"tau,policy,from\n0.1,best,{promise:.6g}\n" in spec["datasets"].values()
 
 
 def test_rows_hold_the_numbers(objects):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from typer import Option
 
-from bqrl.checks import number
+from bqrl.checks import choice, number
 from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.params import read_policies
-from bqrl.cli.problem import BELOW, CERTAINTY, POLICY, ProblemOptions, read_problem
+from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.planners.strategies import strategies
 from bqrl.results.plans import in_one_line, sizes
 from bqrl.results.result import check_folder
-from bqrl.results.strategies import FILES, strategies_document, strategies_result, strategy_sentences, strategy_table
+from bqrl.results.strategies import FILES, strategies_document, strategies_result, strategy_sentences, strategy_tables
 
 LEVELS = "Share of runs that may fall short, in (0, 1); may be given several times."
 
@@ -28,6 +28,7 @@ class Evaluate(ProblemOptions):
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVELS)] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     below: Annotated[float | None, Option(help=BELOW)] = None
+    decimal: Annotated[str, Option(help=DECIMAL)] = "."
 
     def run(self) -> None:
         """Evaluate every strategy exactly, or with proven bounds."""
@@ -35,6 +36,7 @@ class Evaluate(ProblemOptions):
         if not policies:
             raise ArgumentError("Missing option '--policy', e.g. --policy today=rule.csv, or --policy always:ACTION")
         taus = sorted({number(level, "tau", 0.0, 1.0, "()") for level in self.levels()})
+        choice(self.decimal, "decimal", (".", ","))
         below = None if self.below is None else number(self.below, "below")
         check_folder(self.out, "strategies", FILES)
         problem = read_problem(self)
@@ -49,8 +51,10 @@ class Evaluate(ProblemOptions):
         with ProgressBar() as watch:
             watch.phase("evaluating the strategies")
             table = strategies(mdp, policies, taus, below=below)
-            result = None if self.out is None else strategies_result(table, words, settings, size)
+            result = None
+            if self.out is not None:
+                result = replace(strategies_result(table, words, settings, size), decimal=self.decimal)
         self.conclude(
             strategies_document(table, words, settings), result, header=f"{words.title}: {size}",
-            tables=[strategy_table(table, words)], lines=strategy_sentences(table, words),
+            tables=strategy_tables(table, words), lines=strategy_sentences(table, words),
         )  # fmt: skip

@@ -36,6 +36,7 @@ BELOW = "Also show the share of runs that end below this return."
 POLICY = (
     "A strategy: a table (.csv) or saved policy (.npz), always:ACTION or random; NAME= gives it a name; repeatable."
 )
+DECIMAL = "Decimal sign of the CSV files, '.' or ','; with ',' semicolons separate their fields."
 OBJECTIVE = f"What to maximise, in place of --tau: {', '.join(FORMS)}."
 Objectives = Annotated[list[str] | None, Option(metavar="NAME:NUMBERS", help=OBJECTIVE)]
 SOURCES = "A .csv, .xlsx, .parquet, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."

@@ -12,16 +12,17 @@ from typing import Annotated, Any
 from typer import Option
 
 import bqrl
-from bqrl.checks import number, one_line
+from bqrl.checks import choice, number, one_line
 from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.params import read_policies
-from bqrl.cli.problem import BELOW, CERTAINTY, POLICY, Objectives, ProblemOptions, read_problem
+from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, Objectives, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import Objective
 from bqrl.planners.plan import Plan
 from bqrl.planners.registry import find_planner
 from bqrl.planners.solve import PLANNERS, SOLVERS
 from bqrl.planners.target import plan_from_curve
+from bqrl.results.decisions import rule_overview
 from bqrl.results.plans import (
     LIMITS,
     collect_plans,
@@ -34,12 +35,12 @@ from bqrl.results.plans import (
     with_strategies,
 )
 from bqrl.results.result import check_folder
-from bqrl.results.strategies import strategy_table
+from bqrl.results.strategies import strategy_tables
 from bqrl.results.words import sentence
 
 CHOICES = (
-    "radius", "attitude", "randomized", "at_least", "margin", "secondary", "arithmetic", "points", "gap", "max_nodes", "folder",
-    "precision",
+    "radius", "attitude", "randomized", "at_least", "margin", "secondary", "arithmetic", "points", "gap", "max_nodes", "rule",
+    "order", "folder", "precision",
 )  # fmt: skip
 LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
 COMPARE = "Show the plan beside the risk-neutral and the three best constant policies."
@@ -51,6 +52,10 @@ RADIUS = "How far the probabilities of each uncertain row may be off, in l1 dist
 AT_LEAST = "The best mean among policies that guarantee this return, or a share of the best guarantee such as 98%."
 MARGIN = "Share of the largest margin to keep, in [0, 1]: the best mean among policies that keep it."
 OFF = "Plan for probabilities that are off by up to this share, such as 5%: --radius 0.1 --attitude robust."
+RULE = (
+    "stage-state, state or threshold: the best rule without memory that a search finds, as a table of states by stages."
+)
+ORDER = "With --rule threshold: the states from low to high, separated by commas."
 FOLDER = "Folder for checkpoints of plans that do not fit into memory; nothing is left there."
 PRECISION = "float32 stores probabilities in half the memory, with a stated error."
 GAP = "Refine that grid until the gap is this small; with --no-randomized: the gap to prove."
@@ -76,12 +81,15 @@ class Solve(ProblemOptions):
     points: Annotated[int | None, Option(help="Number of grid points if returns have no exact grid.")] = None
     gap: Annotated[float | None, Option(help=GAP)] = None
     max_nodes: Annotated[int | None, Option(help="Limit on the number of nodes that --no-randomized searches.")] = None
+    rule: Annotated[str | None, Option(metavar="SHAPE", help=RULE)] = None
+    order: Annotated[str | None, Option(metavar="STATES", help=ORDER)] = None
     policy: Annotated[list[str] | None, Option(metavar="[NAME=]POLICY", help=POLICY)] = None
     below: Annotated[float | None, Option(help=BELOW)] = None
     compare: Annotated[bool, Option("--compare/--no-compare", help=COMPARE)] = True
     max_memory: Annotated[float | None, Option(help="Limit on the memory of a sweep, in GiB.")] = None
     folder: Annotated[str | None, Option(metavar="DIR", help=FOLDER)] = None
     precision: Annotated[str | None, Option(help=PRECISION)] = None
+    decimal: Annotated[str, Option(help=DECIMAL)] = "."
 
     def run(self) -> None:
         """Plan every level, and compare with the risk-neutral policy."""
@@ -102,6 +110,11 @@ class Solve(ProblemOptions):
         )
         chosen |= {"below": self.below, "policy": self.policy or [], "no_compare": not self.compare}
         chosen |= {name: getattr(self, name) for name in CHOICES}
+        if self.order is not None:
+            if self.rule is None:
+                raise ArgumentError("--order requires --rule threshold; give both or neither", name="order")
+            chosen["order"] = [name.strip() for name in self.order.split(",")]
+        choice(self.decimal, "decimal", (".", ","))
         if share is not None:
             if self.radius is not None or self.attitude is not None:
                 raise ArgumentError("--off replaces --radius and --attitude; drop them", name="off")
@@ -125,12 +138,14 @@ class Solve(ProblemOptions):
             solved = with_strategies(solved, policies, below=below, usual=self.compare)
             solved = replace(solved, seconds=time.perf_counter() - begun)
             if self.out is not None:
-                result = plan_result(with_chart_data(solved, watch))
+                result = replace(plan_result(with_chart_data(solved, watch)), decimal=self.decimal)
         document = plan_document(solved)
         header = f"{words.title}: {in_one_line(document['model'], words)}"
         tables = [replace(level_table(document, words), caption="")]
+        if self.rule is not None:
+            tables += [table for plan in solved.plans if (table := rule_overview(plan, words)) is not None]
         if solved.strategies is not None:
-            tables.append(strategy_table(solved.strategies, words))
+            tables += strategy_tables(solved.strategies, words)
         self.conclude(document, result, header=header, tables=tables, lines=sentences(document))
 
 
@@ -178,6 +193,7 @@ def sentences(document: dict[str, Any]) -> list[str]:
     levels, found = document["levels"], list[str]()
     for level in levels:
         found.append(f"{level['objective']}: {level['meaning']}" if len(levels) > 1 else level["meaning"])
+        found += level.get("rule", [])
         if level["attitude"] == "nominal":  # with a radius the sentence already says it
             found += map(sentence, level["notes"])
         if level.get("held"):

@@ -47,7 +47,16 @@ from bqrl.mdp.unstored import StepModel
 from bqrl.planners.step_kernel import bind_unstored, law_unstored, play_unstored
 from bqrl.policies.convert import bind
 from bqrl.policies.earned import EarnedPolicy
-from bqrl.policies.forward import empty_masses, pairs_of, push_forward, push_stage, push_with_mean, sums_grid, sums_on
+from bqrl.policies.forward import (
+    MAX_MASSES,
+    empty_masses,
+    pairs_of,
+    push_forward,
+    push_stage,
+    push_with_mean,
+    sums_grid,
+    sums_on,
+)
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.pairs import check_played, reached_pairs
@@ -67,6 +76,7 @@ class Limits:
     max_points: int = MAX_POINTS
     max_set: int = MAX_SET
     max_atoms: int = MAX_ATOMS
+    max_masses: int = MAX_MASSES // 8  # numbers per stage on the exact grid, for a policy without memory
 
 
 @overload
@@ -166,7 +176,8 @@ def law_bracket(mdp: MDP | StepModel, policy: Policy, limits: Limits = Limits())
             return own, None
     rounds = isinstance(policy, TargetPolicy) and not policy.grid.exact
     exact = None if rounds else returns_grid(mdp, limits.max_points, limits.max_set)
-    if exact is not None:
+    large = isinstance(policy, MarkovPolicy) and exact is not None and mdp.S * int(exact.size.max()) > limits.max_masses
+    if exact is not None and not large:
         return _law_on(mdp, policy, exact), None
     if isinstance(policy, (MarkovPolicy, TargetPolicy)):
         own = _own_support(mdp, policy, limits.max_atoms)

@@ -18,23 +18,32 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import distinct_rewards
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Stage
-from bqrl.planners.evaluate import law_bracket
+from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
+from bqrl.planners.facts import RoundedLaw
 from bqrl.planners.plan import Plan, is_steady
 from bqrl.planners.sweep import rounding_error
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 
+LAW_MASSES = 20_000_000  # numbers per stage of the law beside a mean
+MIN_POINTS = 500  # of its rounded grid
 TIE_TOL = 1e-12  # means this close, relative to the best or to the largest reward, tie; the lower action is chosen
 
 
-def best_mean(mdp: MDP) -> tuple[float, MarkovPolicy]:
-    """Return the largest mean return and a policy that attains it; ties go to the lower action."""
-    value, size = np.zeros(mdp.S), size_of(distinct_rewards(mdp))
+def best_mean(mdp: MDP, gain: FloatArray | None = None) -> tuple[float, MarkovPolicy]:
+    """Return the largest mean return and a policy that attains it; ties go to the lower action.
+
+    With `gain` the largest mean of the sum of these expected amounts, shape (H, S*A), in place of the return.
+    """
+    value, size = np.zeros(mdp.S), size_of(distinct_rewards(mdp) if gain is None else gain)
     actions = np.zeros((mdp.H, mdp.S), np.int64)
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
-        gain = stage.reward + mdp.discount * value[stage.successor]
-        means = _row_sums(stage, stage.probability * gain).reshape(mdp.S, mdp.A)
+        if gain is None:
+            means = _row_sums(stage, stage.probability * (stage.reward + mdp.discount * value[stage.successor]))
+        else:
+            means = gain[h] + _row_sums(stage, stage.probability * value[stage.successor])
+        means = means.reshape(mdp.S, mdp.A)
         best = means.max(axis=1)
         best[np.isneginf(best)] = 0.0  # a state without actions, which is never reached
         actions[h] = np.argmax(means >= (best - TIE_TOL * np.maximum(size, np.abs(best)))[:, None], axis=1)
@@ -52,12 +61,17 @@ def _row_sums(stage: Stage, per_outcome: FloatArray) -> FloatArray:
 
 
 def plan_mean(mdp: MDP, objective: Mean) -> Plan:
-    """The policy with the largest mean return, which is exact with any rewards and any discount."""
+    """The policy with the largest mean return, which is exact with any rewards and any discount.
+
+    The mean needs no grid of returns, so the law of the return is bracketed if its exact grid is large.
+    """
     mean, policy = best_mean(mdp)
-    law, law_upper = law_bracket(mdp, policy)
+    points = min(BRACKET_POINTS, max(MIN_POINTS, LAW_MASSES // mdp.S))
+    law, law_upper = law_bracket(mdp, policy, Limits(points=points, max_masses=LAW_MASSES))
+    notes = () if law_upper is None else (RoundedLaw(error=law_upper.mean() - law.mean()),)
     return Plan(
         objective=objective, planner="expected", policy=policy, law=law, law_upper=law_upper, value=mean, upper=mean,
-        nominal=mean, certain=True, exact=True,
+        nominal=mean, certain=True, exact=True, notes=notes,
     )  # fmt: skip
 
 

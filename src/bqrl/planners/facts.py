@@ -145,6 +145,8 @@ class RuleFound(Fact):
     """A rule without memory, found by a local search."""
 
     best: bool  # no policy with memory is better
+    value: float
+    upper: float  # no policy with memory has more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ def plan_rule(
     law, law_upper = law_bracket(mdp, policy)
     value, error = objective(law), rounding_error(mdp)
     certain = best.certain and is_settled(law, objective.tau, objective.beta, error)
-    notes: list[Fact] = [RuleFound(best=equal_values(value, best.upper, law))]
+    notes: list[Fact] = [RuleFound(best=equal_values(value, best.upper, law), value=value, upper=best.upper)]
     if rule == "threshold":
         notes.append(RuleOrder(**ways))
     if law_upper is not None:

@@ -148,6 +148,7 @@ def sweep(
     *,
     extra: int = 1,
     weight: float = 0.0,
+    gain: FloatArray | None = None,
     second: FloatArray | None = None,
     tie: float = TIE_TOL,
     policy: bool = True,
@@ -172,6 +173,8 @@ def sweep(
         Columns above the highest return.
     weight
         The sweep minimises value - weight * mean return.
+    gain
+        Expected amounts of every row, shape (H, S*A), whose sum takes the place of the return in these means.
     second
         A second terminal cost, shape (extra + 1,); ties then go to its smaller expectation instead of the larger mean.
     tie
@@ -200,6 +203,8 @@ def sweep(
     kernel = mdp.probability if probability is None else probability
     if second is not None:
         largest = size_of(second)
+    elif gain is not None:
+        largest = float(np.abs(gain).max(axis=1).sum())
     else:
         largest = size_of(grid.points(0)[[0, -1]]) if layout is None else layout.largest
     rule = Goal(mean_reward=NO_TABLE, weight=weight, tie=tie, mean_tie=1e-12 * largest)
@@ -207,7 +212,9 @@ def sweep(
     if half is not None:
         ball = Ball(half=half, sense=sense, order=NO_ORDER, values=NO_TABLE, missing=lost)
     widest = (int(grid.size.max()) if layout is None else layout.widest) + extra
-    if layout is not None and second is None and tick is None:  # a single sweep does not repay its compilation
+    if (
+        layout is not None and second is None and gain is None and tick is None
+    ):  # a single sweep does not repay its compilation
         if fits_one_call(mdp, widest) or layout.in_one_call(widest):
             return _sweep_in_one_call(layout, kernel, cost, extra, rule, policy, ball, keep)
     layers = 2 if policy else 1  # values of all columns, then their means
@@ -221,7 +228,10 @@ def sweep(
         now = work[(mdp.H - h) % 2, : mdp.S * layers * columns].reshape(mdp.S, -1)
         actions.append(np.empty((mdp.S, columns) if policy else (0, 0), action_dtype(mdp.A)))
         worth = mdp.discount**h if second is None else 0.0  # rewards do not count towards a second cost
-        StageKernel(mdp, grid, h, kernel, ball, worth).run(after, rule, now, actions[-1])
+        stage = StageKernel(mdp, grid, h, kernel, ball, worth)
+        if gain is not None:
+            stage.mean_reward = gain[h]
+        stage.run(after, rule, now, actions[-1])
         after = now
         if keep:
             values.append(now[:, :columns].copy())

@@ -9,6 +9,9 @@ root gives the value, the mean and hence the shortfall of its policy. A few doze
 for every level. Only these root values are kept; a policy is recomputed when it is requested. The next multiplier is the
 secant of the guarantee at which the bound can still fall most.
 
+The mean of another outcome of the model can take the place of the mean return: the sweeps then carry its expected amounts,
+while the needs still follow the reward. A mean that is minimised is maximised with the opposite sign.
+
 For CVaR in place of the quantile, the sweeps maximise (1 - w) E[G] + w CVaR for weights w (see mean_cvar.py), and the bound
 for a CVaR of at least c is min over w of (V(w) - w c) / (1 - w).
 
@@ -23,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bqrl.checks import bad_value, number, whole
+from bqrl.checks import bad_type, bad_value, number, whole
 from bqrl.display import Charted, format_number
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import reaches, size_of
@@ -32,12 +35,14 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import cut_to_possible, rounded_grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP, check_mdp
+from bqrl.mdp.outcomes import REWARD, check_known
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.expected import best_mean
 from bqrl.planners.mean_cvar import MeanCVaR, plan_mean_cvar
 from bqrl.planners.plan import Plan, freeze
 from bqrl.planners.room import MAX_BYTES, check_memory, exact_grid
 from bqrl.planners.sweep import best_column, rounding_error, sweep
+from bqrl.policies.forward import expected_rewards
 from bqrl.policies.protocol import Policy
 
 SWEEPS = 30
@@ -61,19 +66,21 @@ class Roots:
     mean: FloatArray  # (K, X) its mean
     above: FloatArray  # (Y,) targets of the bounds
     value: FloatArray  # (K, Y) the largest E[G] - m P(G < y); inf for the multiplier inf
+    size: float  # of the means
+    gain: FloatArray | None = None  # (H, S*A) expected amounts in place of the rewards
 
     def with_multiplier(self, multiplier: float, high: Grid | None) -> Roots:
         """Add the sweep of one more multiplier."""
-        done = sweep(self.mdp, self.grid, np.array([0.0, multiplier]), weight=1.0)
+        done = sweep(self.mdp, self.grid, np.array([0.0, multiplier]), weight=1.0, gain=self.gain)
         n = self.targets.size
         assert done.mean is not None
         mean, value = done.mean[:n], -done.root[:n]
-        error = 2.0 * rounding_error(self.mdp) * (size_of(self.targets) / multiplier + 1.0)  # of a difference of means
+        error = 2.0 * rounding_error(self.mdp) * (self.size / multiplier + 1.0)  # of a difference of means
         short = np.clip((mean - value) / multiplier + error, 0.0, 1.0)
         if high is not None:
-            value = -sweep(self.mdp, high, np.array([0.0, multiplier]), weight=1.0, policy=False).root[
-                : self.above.size
-            ]
+            cost = np.array([0.0, multiplier])
+            above = sweep(self.mdp, high, cost, weight=1.0, gain=self.gain, policy=False)
+            value = -above.root[: self.above.size]
         at = int(np.searchsorted(self.multipliers, multiplier))
         return replace(
             self, multipliers=np.insert(self.multipliers, at, multiplier), shortfall=np.insert(self.shortfall, at, short, 0),
@@ -107,10 +114,10 @@ class Roots:
         """Return the policy of one multiplier and target, from one more sweep."""
         multiplier = float(self.multipliers[k])
         if multiplier == 0.0:
-            return best_mean(self.mdp)[1]
+            return best_mean(self.mdp, self.gain)[1]
         finite = np.isfinite(multiplier)
         cost = np.array([0.0, multiplier if finite else 1.0])
-        return sweep(self.mdp, self.grid, cost, weight=float(finite)).policy(float(self.targets[place]))
+        return sweep(self.mdp, self.grid, cost, weight=float(finite), gain=self.gain).policy(float(self.targets[place]))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -129,15 +136,20 @@ class Tradeoff(Charted):
     guarantee : ndarray of shape (n,)
         The guarantees in increasing order.
     mean : ndarray of shape (n,)
-        The mean of the best policy found for each.
-    mean_upper : ndarray of shape (n,)
-        A proven upper bound on the mean of all policies with this guarantee.
+        The mean of the best policy found for each: of the return, or of `outcome`.
+    bound : ndarray of shape (n,)
+        A proven bound on this mean for all policies with the guarantee: an upper bound, or with `minimise` a lower bound. In
+        `rows()` it is called "mean_upper" or "mean_lower".
     shortfall : ndarray of shape (n,)
         This policy falls short of the guarantee with at most this probability.
     exact : bool
         False if returns are rounded; guarantees and bounds are then proven, too, but further apart.
     sweeps : int
         Number of sweeps.
+    outcome : str
+        The outcome whose mean is traded; "reward" is the return.
+    minimise : bool
+        Whether a lower mean of the outcome is better.
 
     Examples
     --------
@@ -151,22 +163,29 @@ class Tradeoff(Charted):
     objective: Quantile | Buffered
     guarantee: FloatArray
     mean: FloatArray
-    mean_upper: FloatArray
+    bound: FloatArray
     shortfall: FloatArray
     exact: bool
     sweeps: int
     recompute: Callable[[int], Policy]
     roots: Roots | None = None
+    outcome: str = REWARD
+    minimise: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("guarantee", "mean", "mean_upper", "shortfall"):
+        for name in ("guarantee", "mean", "bound", "shortfall"):
             object.__setattr__(self, name, freeze(getattr(self, name)))
 
     def rows(self) -> list[dict[str, float]]:
         """Return one row per guarantee: the best mean found, its proven bound, and the probability of falling short."""
-        columns = ("guarantee", "mean", "mean_upper", "shortfall")
-        numbers = zip(*(getattr(self, name).tolist() for name in columns), strict=True)
-        return [dict(zip(columns, row, strict=True)) for row in numbers]
+        columns = ("guarantee", "mean", self.bound_name, "shortfall")
+        numbers = (self.guarantee, self.mean, self.bound, self.shortfall)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*(x.tolist() for x in numbers), strict=True)]
+
+    @property
+    def bound_name(self) -> str:
+        """Name of the bound in the rows."""
+        return "mean_lower" if self.minimise else "mean_upper"
 
     def place(self, guarantee: float) -> int:
         """Return the row of a guarantee: the first that guarantees at least as much."""
@@ -186,7 +205,7 @@ class Tradeoff(Charted):
         """Return the curve at another level from the same sweeps; its bounds are proven but may be wider."""
         if self.roots is None:
             raise ArgumentError("another level requires the trade-off of a quantile, got CVaR", name="tau", value=tau)
-        return _curve(self.roots, Quantile(tau), self.sweeps, self.exact)
+        return _curve(self.roots, Quantile(tau), self.sweeps, self.exact, self.outcome, self.minimise)
 
     def __repr__(self) -> str:
         ends = f"{self.guarantee[0]:.6g} to {self.guarantee[-1]:.6g}"
@@ -198,6 +217,8 @@ def tradeoff(
     objective: Objective | float | None = None,
     *,
     tau: float | None = None,
+    outcome: str = REWARD,
+    minimise: bool = False,
     sweeps: int = SWEEPS,
     points: int | None = None,
     max_bytes: float = MAX_BYTES,
@@ -212,6 +233,11 @@ def tradeoff(
         What is guaranteed: `Quantile(tau)`, `CVaR(tau)`, or the level of a quantile, as is `tau`.
     tau : float
         Quantile level in (0, 1).
+    outcome : str
+        The outcome of the model whose mean is traded for the guarantee, by default the return itself. The guarantee always
+        concerns the return. CVaR can only be traded for the mean return.
+    minimise : bool
+        Whether a lower mean of the outcome is better, as for costs; by default a higher one is.
     sweeps : int
         Largest number of sweeps; fewer if the bounds do not fall any more.
     points : int or None
@@ -231,10 +257,16 @@ def tradeoff(
     (19, 0.86)
     """
     problem, goal = check_mdp(mdp), check_objective(objective, tau)
+    check_known((REWARD, *problem.outcome_names), outcome)
+    if not isinstance(minimise, bool):
+        raise bad_type("minimise", minimise, "be True or False")
     sweeps = whole(sweeps, "sweeps", 2)
     points = None if points is None else whole(points, "points", 2)
     max_bytes = number(max_bytes, "max_bytes", 0.0, ends="(]")
     if isinstance(goal, Buffered) and goal.tau == goal.beta:
+        if outcome != REWARD or minimise:
+            rule = "be a quantile for another outcome than the mean return"
+            raise bad_value("objective", goal, rule, goal.label)
         return _cvar_tradeoff(problem, goal, sweeps, points, max_bytes)
     if not isinstance(goal, Quantile):
         raise bad_value("objective", goal, "be a quantile or CVaR", goal.label)
@@ -243,15 +275,19 @@ def tradeoff(
     if grid is None:
         grid, high = (rounded_grid(problem, points or TRADE_POINTS, up=up) for up in (False, True))
         check_memory(problem, grid, max_bytes)
-    roots, done = _first_roots(problem, grid, high), 2
+    gain = None
+    if outcome != REWARD or minimise:
+        amounts = [problem.discount**h * expected_rewards(problem, h, outcome).reshape(-1) for h in range(problem.H)]
+        gain = np.array(amounts) * (-1.0 if minimise else 1.0)
+    roots, done = _first_roots(problem, grid, high, gain), 2
     while done < sweeps and (multiplier := _next_multiplier(roots, goal.tau)) is not None:
         roots, done = roots.with_multiplier(multiplier, high), done + 1
-    return _curve(roots, goal, done, exact)
+    return _curve(roots, goal, done, exact, outcome, minimise)
 
 
-def _first_roots(mdp: MDP, grid: Grid, high: Grid | None) -> Roots:
-    """Return the roots of the two ends: the risk-neutral policy, and the smallest shortfall."""
-    safest, (best, neutral), targets = sweep(mdp, grid), best_mean(mdp), grid.points(0)
+def _first_roots(mdp: MDP, grid: Grid, high: Grid | None, gain: FloatArray | None) -> Roots:
+    """Return the roots of the two ends: the policy with the best mean, and the smallest shortfall."""
+    safest, (best, neutral), targets = sweep(mdp, grid, gain=gain), best_mean(mdp, gain), grid.points(0)
     law, n = law_bracket(mdp, neutral)[0], targets.size
     assert safest.mean is not None
     short = np.array([law.shortfall(x) for x in targets.tolist()])
@@ -259,7 +295,8 @@ def _first_roots(mdp: MDP, grid: Grid, high: Grid | None) -> Roots:
     return Roots(
         mdp=mdp, grid=grid, targets=targets, multipliers=np.array([0.0, np.inf]), above=above,
         shortfall=np.stack([short, safest.root[:n]]), mean=np.stack([np.full(n, best), safest.mean[:n]]),
-        value=np.stack([np.full(above.size, best), np.full(above.size, np.inf)]),
+        value=np.stack([np.full(above.size, best), np.full(above.size, np.inf)]), gain=gain,
+        size=size_of(targets) if gain is None else max(float(np.abs(gain).max(axis=1).sum()), 1e-300),
     )  # fmt: skip
 
 
@@ -281,24 +318,25 @@ def _next_multiplier(roots: Roots, tau: float) -> float | None:
     left = np.where(open_still, roots.upper(tau)[:n] - line, 0.0)
     tried = roots.multipliers[1:-1]
     for x in np.argsort(-left, kind="stable")[: 4 * tried.size + 4].tolist():
-        if left[x] <= SETTLED * size_of(roots.targets):
+        if left[x] <= SETTLED * roots.size:
             return None
         if np.all(np.abs(tried - slope[x]) > SETTLED * slope[x]):
             return float(slope[x])
     return None
 
 
-def _curve(roots: Roots, goal: Quantile, sweeps: int, exact: bool) -> Tradeoff:
+def _curve(roots: Roots, goal: Quantile, sweeps: int, exact: bool, outcome: str, minimise: bool) -> Tradeoff:
     """Return the curve at one level: of several targets with the same mean and bound only the highest."""
     n = int(best_column(roots.shortfall[-1], goal.tau)) + 1
     k, place, mean = roots.best(goal.tau)
     k, place, mean = k[:n], place[:n], mean[:n]
     upper = np.maximum(roots.upper(goal.tau)[:n], mean)
-    same = SETTLED * size_of(roots.targets)
+    same, sign = SETTLED * roots.size, -1.0 if minimise else 1.0
     kept = np.flatnonzero(np.r_[(np.abs(np.diff(mean)) > same) | (np.abs(np.diff(upper)) > same), True])
     guarantee = roots.targets[kept] if exact else cut_to_possible(roots.mdp, roots.targets[kept])
     return Tradeoff(
-        mdp=roots.mdp, objective=goal, guarantee=guarantee, mean=mean[kept], mean_upper=upper[kept],
+        mdp=roots.mdp, objective=goal, guarantee=guarantee, mean=sign * mean[kept] + 0.0, bound=sign * upper[kept] + 0.0,
+        outcome=outcome, minimise=minimise,
         shortfall=roots.shortfall[k[kept], place[kept]], exact=exact, sweeps=sweeps, roots=roots,
         recompute=lambda i: roots.policy(int(k[kept[i]]), int(place[kept[i]])),
     )  # fmt: skip
@@ -337,7 +375,7 @@ def _cvar_tradeoff(mdp: MDP, goal: Buffered, sweeps: int, points: int | None, ma
     first = np.r_[True, np.diff(np.maximum.accumulate(points_of[:, 0])) > SETTLED * size]
     kept = np.flatnonzero(first)
     return Tradeoff(
-        mdp=mdp, objective=goal, guarantee=points_of[kept, 0], mean=points_of[kept, 1], mean_upper=upper[kept],
+        mdp=mdp, objective=goal, guarantee=points_of[kept, 0], mean=points_of[kept, 1], bound=upper[kept],
         shortfall=np.array([found[order[i]].law.shortfall(points_of[i, 0]) for i in kept.tolist()]),
         exact=all(one.exact for one in found.values()), sweeps=len(found), recompute=lambda i: found[order[kept[i]]].policy,
     )  # fmt: skip

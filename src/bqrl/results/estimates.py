@@ -16,9 +16,10 @@ from bqrl.planners.plan import Plan
 from bqrl.policies.forward import play_shares
 from bqrl.results import charts
 from bqrl.results.charts import altair, chart_of, colour_channel, join_charts, tooltips, with_charts, with_title
+from bqrl.results.decisions import policy_files
 from bqrl.results.plan_charts import policy_chart
-from bqrl.results.plans import MAX_SHARES, policy_files
 from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes, versions
+from bqrl.results.steps import MAX_SHARES
 from bqrl.results.words import PLAIN, Words, remark, sentence
 from bqrl.study.scores import spread_indices
 

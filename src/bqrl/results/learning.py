@@ -24,7 +24,8 @@ from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
 from bqrl.policies.shares import uniform
 from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning_note, with_charts
-from bqrl.results.plans import POLICY_FILES, in_one_line, objective_name, policy_files
+from bqrl.results.decisions import policy_files
+from bqrl.results.plans import POLICY_FILES, in_one_line, objective_name
 from bqrl.results.result import Result, ResultTable, asked_for, chart_files, saved_bytes, versions
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, learning_sentences, order_of

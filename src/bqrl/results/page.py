@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bqrl.results.charts import import_extra
-from bqrl.results.result import Result, ResultTable, to_csv, to_plain
+from bqrl.results.result import Result, ResultTable, is_shown, to_csv, to_plain
 from bqrl.results.words import cell, display_table
 
 PAGE = "report.html"
@@ -29,10 +29,16 @@ def page(result: Result) -> str:
     template = environment.from_string((Path(__file__).parent / "page.html.j2").read_text(encoding="utf-8"))
     choices = [choice for choice in result.choices if len(choice.values) > 1]
     chosen = {choice.name: choice.values[choice.start] for choice in choices}
-    lines = [line for line in result.lines if all(chosen.get(key, x) == x for key, x in line.when.items())]
-    tables = [_table(name, table) for name, table in result.tables.items()]
+    lines = [line for line in result.lines if is_shown(line.when, chosen)]
+    tables = [
+        _table(name, table, result.decimal) | {"hidden": not is_shown(table.when, chosen)}
+        for name, table in result.tables.items()
+    ]
     files = {table["name"]: table["csv"] for table in tables}
-    data = {"choices": choices, "sentences": result.lines, "charts": list(result.charts.values()), "tables": files}
+    data = {
+        "choices": choices, "sentences": result.lines, "charts": list(result.charts.values()), "tables": files,
+        "when": [table.when for table in result.tables.values()],
+    }  # fmt: skip
     html: str = template.render(
         result=result,
         shown=[line.text for line in lines if not line.aside],
@@ -53,13 +59,14 @@ def library() -> str:
     return str(bundle).replace("</script", "<\\/script")
 
 
-def _table(name: str, table: ResultTable) -> dict[str, Any]:
-    csv, count = to_csv(table), len(table.rows)
-    title = re.sub(r"_tau(\d+)p(\d+)$", r" at τ = \1.\2", name).replace("_", " ").capitalize()
+def _table(name: str, table: ResultTable, decimal: str) -> dict[str, Any]:
+    csv, count = to_csv(table, decimal), len(table.rows)
+    title = re.sub(r"_step(\d+)$", r", step \1", re.sub(r"_tau(\d+)p(\d+)(?=$|_)", r" at τ = \1.\2", name))
+    title = title.replace("_", " ").replace("tradeoff", "trade-off").capitalize()
     titles, cells = display_table(ResultTable(table.rows[:SHOWN_ROWS], titles=table.titles))
     return {
         "name": name,
-        "title": f"{title}: the decisions to follow" if re.match("policy(_tau|$)", name) else title,
+        "title": f"{title}: the decisions to follow" if re.match("policy(_tau|_step|$)", name) else title,
         "caption": table.caption,
         "columns": [{"title": title, "text": is_text(row[i] for row in cells)} for i, title in enumerate(titles)],
         "cells": cells,

@@ -14,6 +14,7 @@ import numpy as np
 from bqrl.display import format_number
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.outcomes import REWARD
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve, best_steps
 from bqrl.planners.tradeoff import Tradeoff
@@ -52,14 +53,18 @@ class Steps(NamedTuple):
 
 
 def plan_charts(
-    plans: Sequence[Plan], curve: GuaranteeCurve | None, neutral: Law | None = None, words: Words = PLAIN
-) -> dict[str, Any]:
-    """Charts by name: the guarantee curve, if given, and the laws of the returns; `neutral` is the risk-neutral law."""
+    plans: Sequence[Plan], curve: GuaranteeCurve | None, neutral: Law | None = None, words: Words = PLAIN,
+    further: Mapping[float, Mapping[str, tuple[Law, float]]] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Charts by name: the guarantee curve, if given, and the laws of the returns; `neutral` is the risk-neutral law.
+
+    `further` holds by level the laws and promises of further values of the parameter `policy`.
+    """
     others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
     drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, others, words)}
     laws, rounded = {plan_key(plan): plan.law for plan in plans}, any(not plan.law_exact for plan in plans)
     what, promises = _promises(plans)
-    shown = law_chart(laws, promises, what=what, neutral=neutral, rounded=rounded, words=words)
+    shown = law_chart(laws, promises, what=what, neutral=neutral, rounded=rounded, words=words, further=further)
     return drawn | {"return_law": shown}
 
 
@@ -121,50 +126,70 @@ def curve_chart(
     return with_title(chart, "What can be guaranteed, and how surely", f"{said} {drawn.note}")
 
 
-def trade_chart(trade: Tradeoff, words: Words = PLAIN, marked: Sequence[float] = ()) -> Any:
-    """Chart of the best mean by guarantee, with the distance to the proven bound shaded.
+def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequence[Sequence[Any]] = ()) -> Any:
+    """Chart of the best mean by guarantee, one line per level, with the distance to the proven bound shaded.
 
-    The guarantee at the parameter `tau`, one of `marked`, is shown in red.
+    `marked` holds rows [tau, policy, guarantee, mean]; that of the parameters `tau` and `policy` is shown in red.
     """
-    x, y, high = trade.guarantee, trade.mean, trade.mean_upper
-    if (
-        trade.objective.beta == 0.0
-    ):  # a policy that guarantees more serves every guarantee below, so the curve has steps
-        x = np.r_[x[0] - 0.05 * (np.ptp(x) or 1.0), np.repeat(x, 2)[:-1]]
-        y, high = (np.repeat(part, 2) for part in (y, high))
-    title = words.axis(trade.objective.label)
-    band = high if np.any(high > y) else None
-    drawn = lines(
-        [Curve("best mean", x, y, None if band is None else y, band)], title, words.axis("mean return"),
-        colours={"best mean": charts.BLUE}, points=x.size < 2,
-    )  # fmt: skip
-    said = "Left: the risk-neutral policy. Right: the best guarantee."
-    said += "" if band is None else " Shaded: no policy with this guarantee has a mean above the band."
+    curves, first = [], trades[0]
+    for trade in trades:
+        x, y, bound = trade.guarantee, trade.mean, trade.bound
+        if trade.objective.beta == 0.0:  # a policy that guarantees more serves every guarantee below: steps
+            x = np.r_[x[0] - 0.05 * (np.ptp(x) or 1.0), np.repeat(x, 2)[:-1]]
+            y, bound = (np.repeat(part, 2) for part in (y, bound))
+        label = "best mean" if len(trades) == 1 else trade.objective.label
+        band = (y, bound) if np.any(bound != y) else (None, None)
+        curves.append(Curve(label, x, y, *band))
+    title = words.axis(first.objective.label if len(trades) == 1 else "guarantee")
+    colours = dict(zip([one.label for one in curves], charts.PALETTE * len(curves), strict=False))
+    single = any(one.x.size < 2 for one in curves)
+    own = first.outcome == REWARD
+    upwards = words.axis(f"mean {words.total}") if own else f"mean {first.outcome.replace('_', ' ')}"
+    ends = [x for one in curves for x in (one.y, one.high) if x is not None]
+    seen = np.concatenate([*ends, [row[3] for row in marked]])  # all marks, so that the axis stays as the control moves
+    room = 0.03 * (float(np.ptp(seen)) or 1.0)
+    across = np.concatenate([*(one.x for one in curves), [row[2] for row in marked]])
+    edge = 0.02 * (float(np.ptp(across)) or 1.0)
+    scales: dict[str, Any] = {
+        "x": {"domain": [float(across.min()), float(across.max()) + edge]},
+        "y": {"domain": [float(seen.min()) - room, float(seen.max()) + room], "nice": False},
+    }
+    drawn = lines(curves, title, upwards, scales=scales, colours=colours, points=single)
+    said = f"Left: {'the risk-neutral policy' if own and not first.minimise else 'the best mean'}. Right: the best guarantee."
+    if any(one.low is not None for one in curves):
+        said += f" Shaded: no policy with this guarantee has a mean {'below' if first.minimise else 'above'} the band."
     if not marked:
         return drawn.chart("The price of certainty", said)
-    rows = [[x, x, float(trade.mean[trade.place(x)])] for x in marked]
-    mark = chart_of(["tau", "x", "y"], rows).transform_filter("datum.tau == tau").encode(x=drawn.x, y=drawn.y)
+    mark = chart_of(["tau", "policy", "x", "y"], marked).encode(x=drawn.x, y=drawn.y)
+    mark = mark.transform_filter("datum.tau == tau && datum.policy == policy")
     point = mark.mark_point(filled=True, size=110, color=charts.RED, opacity=1)
-    shown = follow_controls(altair().layer(*drawn.layers, point), [marked[-1]])
+    shown = follow_controls(altair().layer(*drawn.layers, point), [marked[0][0]])
     return with_title(shown, "The price of certainty", f"{said} Red: the policy that is shown. {drawn.note}".strip())
 
 
 def law_chart(
     laws: Mapping[float, Law], promises: Mapping[float, float], *, what: str = "the promise",
     neutral: Law | None = None, rounded: bool = False, words: Words = PLAIN,
+    further: Mapping[float, Mapping[str, tuple[Law, float]]] | None = None,
 ) -> Any:  # fmt: skip
     """Chart of the probability of each return by level; returns below `what`, such as the promise, have another colour.
 
-    The parameters `tau` and `policy` choose between the laws and that of the risk-neutral policy.
+    The parameters `tau` and `policy` choose between the laws, that of the risk-neutral policy, and `further` ones by level and
+    policy, each with its own promise.
     """
-    alt, promises = altair(), {tau: x for tau, x in promises.items() if x > -np.inf}
-    edges, width, left_out = _bins([*laws.values(), *([] if neutral is None else [neutral])])
-    rows, colours = [], {f"below {what}": charts.ORANGE, f"at least {what}": charts.BLUE}
+    alt, promises, further = altair(), {tau: x for tau, x in promises.items() if x > -np.inf}, further or {}
+    others = [] if neutral is None else [neutral]
+    edges, width, left_out = _bins(
+        [*laws.values(), *others, *(law for some in further.values() for law, _ in some.values())]
+    )
+    rows, marks, colours = [], [], {f"below {what}": charts.ORANGE, f"at least {what}": charts.BLUE}
     for tau, own in laws.items():
-        for policy, law in (("best", own), ("risk-neutral", neutral)):
-            bars = [] if law is None else _bars(law, edges, promises.get(tau), *colours)
-            rows += [[tau, policy, *bar] for bar in bars]
-    shown = [*edges.tolist(), *promises.values()]
+        policies = {"best": own} | ({} if neutral is None else {"risk-neutral": neutral})
+        shown_laws = {policy: (law, promises.get(tau)) for policy, law in policies.items()} | dict(further.get(tau, {}))
+        for policy, (law, promise) in shown_laws.items():
+            rows += [[tau, policy, *bar] for bar in _bars(law, edges, promise, *colours)]
+            marks += [] if promise is None else [[tau, policy, promise]]
+    shown = [*edges.tolist(), *(mark[2] for mark in marks)]
     scale = {"domain": [min(shown), max(shown)], "nice": False, "zero": False}
     x = alt.X("from:Q", title=words.axis(words.total), scale=scale)
     bars = chart_of(["tau", "policy", "kind", "from", "to", "share"], rows)
@@ -179,9 +204,10 @@ def law_chart(
     )
     layers, said = [bars], ""
     if promises:
-        line = chart_of(["tau", "from"], list(promises.items())).transform_filter("datum.tau == tau")
+        line = chart_of(["tau", "policy", "from"], marks)
+        line = line.transform_filter("datum.tau == tau && datum.policy == policy")
         layers.append(line.mark_rule(color=charts.RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
-        said += f"Dashed line: {what} of the planned policy."
+        said += f"Dashed line: {what} of the planned policy{', or the guarantee of the step' if further else ''}."
     said += " Returns are rounded down." if rounded else ""
     said += f" Each bar is {words.amount(format_number(width, 3))} wide." if width else ""
     said += " The first and the last bar include all returns beyond them." if left_out else ""
@@ -229,6 +255,7 @@ def policy_chart(
     actions: Sequence[str],
     *,
     neutral: FloatArray | None = None,
+    further: Mapping[float, Mapping[str, FloatArray]] | None = None,
     words: Words = PLAIN,
     title: str = "What the policy does",
     finding: str = "",
@@ -239,12 +266,13 @@ def policy_chart(
     """Map of the most frequent action by stage and state; the title says so if the map is not a rule to follow.
 
     `shares` holds for each level the probability, shape (H, S, A), of being in a state at a stage and playing an action;
-    `neutral` is that of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral". Without `visits` the
-    shares only say which action is played, and tooltips leave them out.
+    `neutral` is that of the risk-neutral policy, shown when the parameter `policy` is "risk-neutral"; `further` holds more by
+    level and policy. Without `visits` the shares only say which action is played, and tooltips leave them out.
     """
     alt, state = altair(), state or words.state
     maps = [(tau, "best", share) for tau, share in shares.items()]
     maps += [] if neutral is None else [(next(iter(shares)), "risk-neutral", neutral)]
+    maps += [(tau, policy, share) for tau, some in (further or {}).items() for policy, share in some.items()]
     met = np.sum([share.sum(axis=2) for _, _, share in maps], axis=0)  # (H, S)
     places, stages = np.flatnonzero(met.any(axis=0)), spread_indices(len(met), MAX_STAGES)
     if places.size > MAX_STATES:
@@ -264,7 +292,7 @@ def policy_chart(
         if (total := float(share[h, s].sum())) > 0.0
     ]
     cells = chart_of(["tau", "policy", "h", "s", "a", "part", "met"], rows)
-    cells = cells.transform_filter("datum.policy == policy && (policy != 'best' || datum.tau == tau)")
+    cells = cells.transform_filter("datum.policy == policy && (policy == 'risk-neutral' || datum.tau == tau)")
     names = [states[s] for s in places.tolist()]
     if 2 * sum(name.lstrip("-").replace(".", "", 1).isdigit() for name in names) > len(names):
         names.reverse()  # numbers grow upwards

@@ -17,7 +17,7 @@ from bqrl.learners.run import digest
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
-from bqrl.planners.facts import LowTail
+from bqrl.planners.facts import LowTail, RuleFound
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies, beside_plans
 from bqrl.planners.stress import Stress, quick_stress
@@ -25,17 +25,28 @@ from bqrl.planners.tail import with_tail
 from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
 from bqrl.policies.forward import play_shares
 from bqrl.policies.protocol import THIS_MODEL, Policy
-from bqrl.policies.tables import decision_rows, wide_rows
+from bqrl.policies.tables import wide_rows
 from bqrl.results.charts import with_charts
-from bqrl.results.plan_charts import plan_charts, plan_key, policy_chart
-from bqrl.results.result import Control, Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes, versions
+from bqrl.results.decisions import MAX_WIDE, policy_files, rule_overview, rule_sentences
+from bqrl.results.plan_charts import plan_charts, plan_key, policy_chart, trade_chart
+from bqrl.results.result import Control, Result, ResultTable, Sentence, asked_for, chart_files, versions
+from bqrl.results.steps import (
+    ENDS,
+    MAX_SHARES,
+    STEPS,
+    Trades,
+    policy_control,
+    quick_trades,
+    step_name,
+    step_tables,
+    trade_marks,
+    trade_table,
+)
 from bqrl.results.strategies import CHART, strategies_chart, strategy_table
 from bqrl.results.words import PLAIN, Words, held_sentence, meaning, remark, remarks, sentence
 from bqrl.study.runner import Watch
 from bqrl.study.tables import level_name
 
-MAX_SHARES = 4_000_000  # entries (stage, state, action) of the largest policy map
-MAX_WIDE = 30  # stages of an overview table (states by stages)
 HELD = (0.02, 0.05)  # shares of probability that may be off, in the output of `solve`
 PAGE_SECONDS = 5.0  # for the same on a page, per plan
 LIMITS = ("points", "max_bytes", "folder", "precision")  # settings that limit a sweep
@@ -43,9 +54,12 @@ SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20
 SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns for further levels: five seconds on two cores of 2024
 FILES = (  # files that a folder may hold; POLICY_FILES are those of each objective
     "levels.csv", "strategies.csv", "return_laws.csv", "guarantee_curve.csv",
-    *chart_files(["guarantee_curve", "return_law", "policy_map", CHART]),
+    *chart_files(["guarantee_curve", "tradeoff", "return_law", "policy_map", CHART]),
 )  # fmt: skip
-POLICY_FILES = ("policy{}.csv", "policy{}.npz", "overview{}.csv", "stress{}.csv")  # with `objective_name`
+POLICY_FILES = (  # with `objective_name`
+    "policy{}.csv", "policy{}.npz", "overview{}.csv", "stress{}.csv", "tradeoff{}.csv",
+    *(f"policy{{}}_step{i + 1}.{end}" for i in range(STEPS) for end in ("csv", "npz")),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -64,6 +78,7 @@ class Solved:
     strategies: Strategies | None = None  # the plans beside other policies
     below: float | None = None  # the limit of low returns
     held: Mapping[float, Stress] = field(default_factory=dict)  # by level: what the plan guarantees if the model is off
+    trades: Trades = field(default_factory=dict)  # the price of certainty, where it takes a few seconds
     seconds: float = 0.0
 
     @property
@@ -146,8 +161,12 @@ def with_chart_data(solved: Solved, watch: Watch | None = None) -> Solved:
     watch.phase("stress")
     later = [plan for plan in solved.plans if plan_key(plan) not in solved.held]
     held = {**solved.held, **held_plans(mdp, later, HELD, PAGE_SECONDS)}
+    watch.phase("price of certainty")
+    trades = {} if curve is None or solved.neutral is None else quick_trades(mdp, solved.plans, curve, solved.words)
     watch.phase("drawing")
-    return replace(solved, curve=curve, others=tuple(others), shares=shares, neutral_shares=neutral, held=held)
+    return replace(
+        solved, curve=curve, others=tuple(others), shares=shares, neutral_shares=neutral, held=held, trades=trades
+    )
 
 
 def plan_document(solved: Solved) -> dict[str, Any]:
@@ -222,23 +241,44 @@ def plan_result(solved: Solved) -> Result:
             }
             said = "What is still proven if in every row up to this share of probability moves between its outcomes."
             tables[f"stress{level}"] = ResultTable(held.rows(), titles=titles, caption=said)
-        if mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
+        if (overview := rule_overview(plan, words)) is not None:
+            tables[f"overview{level}"] = overview
+        elif mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
             with suppress(
                 PolicyError, SizeError
             ):  # the action depends on more than the state, or the table is too large
-                overview, caption = (
-                    wide_rows(plan.policy, mdp, rewards=THIS_MODEL),
-                    f"The {words.action} by {words.state} and {words.stage}.",
-                )
-                tables[f"overview{level}"] = ResultTable(overview, titles={"state": words.state}, caption=caption)
-        left_out += policy_files(plan.policy, mdp, words, f"policy{level}", f"{plan.objective.label}: ", tables, files)
+                rows, caption = wide_rows(plan.policy, mdp, rewards=THIS_MODEL), f"The {words.action} by {words.state}"
+                caption += f" and {words.stage}."
+                tables[f"overview{level}"] = ResultTable(rows, titles={"state": words.state}, caption=caption)
+        trade, steps = solved.trades.get(plan_key(plan), (None, ()))
+        name, when = f"policy{level}", {"policy": ENDS} if steps else {}
+        left_out += policy_files(plan.policy, mdp, words, name, f"{plan.objective.label}: ", tables, files, when)
+        conditions = [{"tau": plan.tau, "policy": step_name(i)} for i in range(len(steps))]
+        left_out += step_tables(steps, conditions, mdp, words, name, tables, files)
+        if trade is not None:
+            tables[f"tradeoff{level}"] = trade_table(trade, words)
     sentences, choices = _sentences(solved)
 
     def charts() -> dict[str, Any]:
-        drawn = plan_charts(solved.all, solved.curve, None if solved.neutral is None else solved.neutral[1], words)
+        neutral = None if solved.neutral is None else solved.neutral[1]
+        further = {
+            tau: {step_name(i): (step.law, step.guarantee) for i, step in enumerate(steps)}
+            for tau, (_, steps) in solved.trades.items()
+        }
+        drawn = plan_charts(solved.all, solved.curve, neutral, words, further)
+        if solved.trades:
+            drawn["tradeoff"] = trade_chart(
+                [trade for trade, _ in solved.trades.values()], words, trade_marks(solved.plans, solved.trades)
+            )
         if solved.shares:
             names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
-            drawn["policy_map"] = policy_chart(solved.shares, *names, neutral=solved.neutral_shares, words=words)
+            maps = {
+                tau: {step_name(i): step.shares for i, step in enumerate(steps) if step.shares is not None}
+                for tau, (_, steps) in solved.trades.items()
+            }
+            drawn["policy_map"] = policy_chart(
+                solved.shares, *names, neutral=solved.neutral_shares, further=maps, words=words
+            )
         if solved.strategies is not None:
             drawn[CHART] = strategies_chart(solved.strategies, words)
         return drawn
@@ -262,33 +302,6 @@ def curve_value(curve: GuaranteeCurve) -> str:
     return "best quantile" if curve.exact else "proven lower value of the best quantile"
 
 
-def policy_files(
-    policy: Policy,
-    mdp: MDP,
-    words: Words,
-    name: str,
-    caption: str,
-    tables: dict[str, ResultTable],
-    files: dict[str, bytes],
-) -> list[str]:
-    """Add a policy to `files` and its decisions to `tables`; returns a line if the table cannot be written."""
-    files[f"{name}.npz"] = saved_bytes(policy)
-    ends = {"earned": "earned so far", "need": "still needed"}
-    titles = {f"{key}_{end}": words.titled(f"{title}: {end}") for key, title in ends.items() for end in ("from", "to")}
-    titles |= {"target": words.titled("target"), "probability": "probability that it occurs"}
-    titles |= {"next_state": f"next {words.state}", "next_label": "next label"}
-    titles |= {"state": words.state, "action": words.action}
-    said = f"{caption}the decision to follow in each situation that can occur; the column {words.stage} counts from 1"
-    try:
-        rows = decision_rows(policy, mdp, stage=words.stage, rewards=THIS_MODEL)
-    except (SizeError, PolicyError) as fault:
-        return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
-    if rows and "earned_from" in rows[0]:
-        said += f". If a {words.state} has several rows, follow the row whose range contains what was earned so far"
-    tables[name] = ResultTable(rows, titles=titles, caption=sentence(said))
-    return []
-
-
 def level_facts(
     plan: Plan,
     words: Words = PLAIN,
@@ -306,6 +319,8 @@ def level_facts(
         "risk_neutral": None,
         "notes": remarks(plan, words),
     }
+    if said := rule_sentences(plan, words):
+        level["rule"] = said
     if below is not None:
         level |= {"below": below, "chance_below": plan.law.shortfall(below)}
     if plan.details.get("off"):
@@ -370,18 +385,21 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
     if solved.plans[0].by_level:
         choices.append(Control(name="tau", title="Level τ", values=levels, labels=labels, start=start))
     if solved.neutral is not None:
-        values, labels = ["best", "risk-neutral"], ["planned", "risk-neutral"]
-        choices.append(Control(name="policy", title="Policy", values=values, labels=labels))
+        choices.append(policy_control(solved.trades, solved.words))
         text = "Shown: the risk-neutral policy. Lines and numbers in red belong to the planned policy."
         sentences.append(Sentence(text, when={"policy": "risk-neutral"}))
     for plan in plans:
         notes = plan.notes if plan.attitude == "nominal" else ()  # with a radius the sentence already says it
-        when = {"tau": plan.tau} if plan.by_level else {}
+        when: dict[str, Any] = {"tau": plan.tau} if plan.by_level else {}
+        _, steps = solved.trades.get(plan_key(plan), (None, ()))
+        when |= {"policy": ENDS} if steps else {}
+        sentences += [Sentence(step.text, when=when | {"policy": step_name(i)}) for i, step in enumerate(steps)]
         sentences.append(Sentence(level_facts(plan, solved.words, solved.neutral, solved.below)["meaning"], when=when))
+        sentences += [Sentence(line, when=when) for line in rule_sentences(plan, solved.words)]
         if plan in solved.plans and (held := solved.held.get(plan_key(plan))) is not None:
             sentences.append(Sentence(held_sentence(held, solved.words), when=when))
         sentences += [
-            Sentence(sentence(remark(note, solved.words)), when=when, aside=not isinstance(note, LowTail))
+            Sentence(sentence(remark(note, solved.words)), when=when, aside=not isinstance(note, LowTail | RuleFound))
             for note in notes
         ]
     return sentences, choices

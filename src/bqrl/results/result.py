@@ -43,6 +43,7 @@ class ResultTable:
     _: KW_ONLY
     titles: Mapping[str, str] = field(default_factory=dict)  # of columns, with their unit; else the key is shown
     caption: str = ""  # what the table shows, in one sentence
+    when: Mapping[str, Any] = field(default_factory=dict)  # as for a sentence
 
     @property
     def columns(self) -> list[str]:
@@ -52,7 +53,7 @@ class ResultTable:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence; with `when`, it is shown only while the page's choices have these values.
+    """One sentence; with `when`, it is shown only while the page's choices have these values, or one of a list of values.
 
     The page folds an `aside`, such as the size of a grid, below the headline.
     """
@@ -67,7 +68,8 @@ class Sentence:
 class Control:
     """A control of the page: a slider over numbers or a switch between two values.
 
-    Every chart with a Vega-Lite parameter called `name` follows it, and so do sentences with `when`.
+    Every chart with a Vega-Lite parameter called `name` follows it, and so do sentences and tables with `when`. A value may need
+    other controls to have one of some values; otherwise the control returns to its start.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Control:
     values: Sequence[Any]
     labels: Sequence[str]
     start: int = 0
+    needs: Sequence[Mapping[str, Sequence[Any]]] = field(default_factory=list)  # one per value, or none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +94,21 @@ class Result:
     details: Mapping[str, Any] = field(default_factory=dict)  # the whole result as JSON values, for programs
     files: Mapping[str, bytes] = field(default_factory=dict)  # further files of the folder, such as a policy as .npz
     left_out: Sequence[str] = ()  # one line for each part that could not be made, such as charts without Altair
+    decimal: str = "."  # decimal sign of the CSV files; with "," semicolons separate their fields
 
     @property
     def lines(self) -> list[Sentence]:
         """The sentences, each with its condition."""
         return [line if isinstance(line, Sentence) else Sentence(line) for line in self.sentences]
+
+
+def is_shown(when: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
+    """Whether a sentence or a table with this condition is shown while the controls have the chosen values.
+
+    >>> is_shown({"tau": 0.1}, {"tau": 0.1, "policy": "best"}), is_shown({"policy": ["1", "2"]}, {"policy": "best"})
+    (True, False)
+    """
+    return all(name not in chosen or chosen[name] in (x if isinstance(x, list) else [x]) for name, x in when.items())
 
 
 def to_plain(value: Any) -> Any:
@@ -115,9 +128,9 @@ def to_json(value: Any, indent: int | None = 2) -> str:
     return json.dumps(to_plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
-def to_csv(table: ResultTable) -> bytes:
+def to_csv(table: ResultTable, decimal: str = ".") -> bytes:
     """The table as CSV in UTF-8: keys as header, an empty field for None, and no formulas (see `sheet_csv`)."""
-    return sheet_csv([table.columns, *([row[key] for key in table.columns] for row in table.rows)])
+    return sheet_csv([table.columns, *([row[key] for key in table.columns] for row in table.rows)], decimal)
 
 
 def saved_bytes(thing: Any) -> bytes:
@@ -181,7 +194,7 @@ def contents(result: Result) -> dict[str, bytes]:
     """The files of a result by name, without the manifest."""
     tables: dict[str, Any] = {}
     for name, table in result.tables.items():
-        tables[name] = {"caption": table.caption, "columns": []}
+        tables[name] = {"caption": table.caption, "when": table.when, "columns": []}
         for key in table.columns:
             types = {type(np.asarray(row[key]).item()) for row in table.rows} - {type(None)}
             kind = next((kind for kind, (some, _) in COLUMN_TYPES.items() if types and types <= some), "text")
@@ -189,11 +202,11 @@ def contents(result: Result) -> dict[str, bytes]:
     head = {
         "format": FORMAT, "version": VERSION, "kind": result.kind, "title": result.title, "settings": result.settings,
         "sentences": result.lines, "tables": tables, "charts": list(result.charts), "choices": result.choices,
-        "details": result.details, "left_out": result.left_out,
+        "details": result.details, "left_out": result.left_out, "decimal": result.decimal,
     }  # fmt: skip
     found = {RESULT: (to_json(head) + "\n").encode()}
     for name, content in (
-        *((f"{name}.csv", to_csv(table)) for name, table in result.tables.items()),
+        *((f"{name}.csv", to_csv(table, result.decimal)) for name, table in result.tables.items()),
         *((f"{name}.vl.json", to_json(spec, indent=None).encode()) for name, spec in result.charts.items()),
         *result.files.items(),
     ):
@@ -202,6 +215,12 @@ def contents(result: Result) -> dict[str, bytes]:
             raise ArgumentError(f"{rule}, got {one_line(name)}; choose another", name="files", value=name)
         found[name] = content
     return found
+
+
+def _parser(kind: str, decimal: str) -> Callable[[str], Any]:
+    """How a cell of a column of this type is read back from CSV."""
+    parse = COLUMN_TYPES[kind][1]
+    return (lambda text: parse(text.replace(decimal, "."))) if kind == "number" else parse
 
 
 def read(folder: str | Path) -> Result:
@@ -214,15 +233,20 @@ def read(folder: str | Path) -> Result:
         head = json.loads(files.pop(RESULT))
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise ValueError(f"version {head['version']} is not {VERSION}")
+        decimal = head.get("decimal", ".")
         for name, table in head["tables"].items():
-            parse = {column["key"]: COLUMN_TYPES[column["type"]][1] for column in table["columns"]}
-            _, *lines = csv.reader(io.StringIO(files.pop(f"{name}.csv").decode(), newline=""))
+            parse = {column["key"]: _parser(column["type"], decimal) for column in table["columns"]}
+            text = io.StringIO(files.pop(f"{name}.csv").decode(), newline="")
+            _, *lines = csv.reader(text, delimiter=";" if decimal == "," else ",")
             rows = [
                 {key: parse[key](text) if text else None for key, text in zip(parse, line, strict=True)}
                 for line in lines
             ]
             tables[name] = ResultTable(
-                rows, titles={column["key"]: column["title"] for column in table["columns"]}, caption=table["caption"]
+                rows,
+                titles={column["key"]: column["title"] for column in table["columns"]},
+                caption=table["caption"],
+                when=table.get("when", {}),
             )
         return Result(
             **{key: head[key] for key in ("kind", "title", "settings", "details")},
@@ -232,6 +256,7 @@ def read(folder: str | Path) -> Result:
             choices=[Control(**choice) for choice in head["choices"]],
             files=files,
             left_out=head.get("left_out", ()),
+            decimal=decimal,
         )
     except (KeyError, TypeError, ValueError) as fault:
         raise FileFormatError(f"{Path(folder) / RESULT} cannot be read: {fault}; run the command again") from None

@@ -51,6 +51,29 @@ def strategy_table(table: Strategies, words: Words) -> ResultTable:
     return ResultTable(strategy_rows(table), titles=titles, caption=caption)
 
 
+def strategy_tables(table: Strategies, words: Words) -> list[ResultTable]:
+    """The same table for a terminal: with several levels one narrow table per level.
+
+    Only the first has the columns that belong to no level, and the distance to the best mean is left out.
+    """
+    whole = strategy_table(table, words)
+    if len(table.taus) == 1:
+        return [whole]
+    found, names = (
+        list[ResultTable](),
+        {"model", "strategy", *(f"parameter_{x}" for x in table.scenarios[0].parameters)},
+    )
+    levels = [[f"{kind}_{exact_text(tau)}" for kind in ("quantile", "cvar", "behind")] for tau in table.taus]
+    hidden = {"behind_mean", *(key for keys in levels for key in keys)}
+    for tau, keys in zip(table.taus, levels, strict=True):
+        columns = [key for key in whole.columns if key in names or key in keys or not (found or key in hidden)]
+        caption = f"The same in {words.share(tau)}." if found else whole.caption
+        titles = dict(whole.titles) | {keys[-1]: "below the best guarantee"}
+        rows = [{key: row[key] for key in columns} for row in whole.rows]
+        found.append(ResultTable(rows, titles=titles, caption=caption))
+    return found
+
+
 def strategy_sentences(table: Strategies, words: Words) -> list[str]:
     """The best guarantee among the strategies and its price; with several models, how often each strategy is best."""
     tau, sure = table.taus[0], words.share(table.taus[0])

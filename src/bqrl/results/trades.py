@@ -1,4 +1,4 @@
-"""A trade-off as a Result: a slider along the curve, which sentence, chart, law of the return and policy map follow.
+"""A trade-off as a Result: a slider along the curve, which sentence, charts, policy map and table of decisions follow.
 
 The charts of plans follow the control `tau`, whose values are here the guarantees.
 """
@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from bqrl.display import format_number, runs
-from bqrl.planners.evaluate import law_bracket
+from bqrl.display import format_number
 from bqrl.planners.tradeoff import Tradeoff
-from bqrl.policies.forward import play_shares
 from bqrl.results.charts import with_charts
 from bqrl.results.plan_charts import law_chart, policy_chart, trade_chart
-from bqrl.results.plans import MAX_SHARES, in_one_line, sizes
-from bqrl.results.result import Control, Result, ResultTable, Sentence, versions
-from bqrl.results.words import Words, sentence
+from bqrl.results.plans import in_one_line, sizes
+from bqrl.results.result import Control, Result, Sentence, versions
+from bqrl.results.steps import step_tables, steps_along, trade_table
+from bqrl.results.words import Words
 from bqrl.study.scores import spread_indices
 
 SHOWN = 16  # guarantees of the slider: each costs one sweep and one evaluation
@@ -26,25 +23,17 @@ SHOWN = 16  # guarantees of the slider: each costs one sweep and one evaluation
 def trade_result(trade: Tradeoff, words: Words) -> Result:
     """The result of a trade-off."""
     mdp, model = trade.mdp, sizes(words.title, trade.mdp)
-    shown = spread_indices(trade.guarantee.size, SHOWN).tolist()
-    keys = [float(trade.guarantee[i]) for i in shown]
-    policies = {key: trade.recompute(i) for key, i in zip(keys, shown, strict=True)}
-    brackets = {key: law_bracket(mdp, policy) for key, policy in policies.items()}
-    shares = {}
-    if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
-        shares = {key: play_shares(mdp, policy) for key, policy in policies.items()}
-    titles = {
-        name: words.titled(name.replace("mean_upper", "mean at most")) for name in ("guarantee", "mean", "mean_upper")
-    }
-    titles["shortfall"] = "falls short with at most"
-    caption = "The best mean found for each guarantee, and a proven bound on the mean of all policies with it."
+    steps = steps_along(trade, spread_indices(trade.guarantee.size, SHOWN).tolist(), words)
+    keys = [step.guarantee for step in steps]
+    tables, files = {"tradeoff": trade_table(trade, words)}, dict[str, bytes]()
+    left_out = step_tables(steps, [{"tau": key} for key in keys], mdp, words, "policy", tables, files)
 
     def charts() -> dict[str, Any]:
-        laws = {key: law for key, (law, _) in brackets.items()}
-        rounded = any(upper is not None for _, upper in brackets.values())
-        drawn = {"tradeoff": trade_chart(trade, words, keys)}
-        promises = {key: key for key in keys}
-        drawn["return_law"] = law_chart(laws, promises, rounded=rounded, words=words)
+        drawn = {"tradeoff": trade_chart([trade], words, [[x.guarantee, "best", x.guarantee, x.mean] for x in steps])}
+        laws = {step.guarantee: step.law for step in steps}
+        rounded = any(step.rounded for step in steps)
+        drawn["return_law"] = law_chart(laws, {key: key for key in keys}, rounded=rounded, words=words)
+        shares = {step.guarantee: step.shares for step in steps if step.shares is not None}
         if shares:
             names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
             drawn["policy_map"] = policy_chart(shares, *names, words=words)
@@ -56,23 +45,11 @@ def trade_result(trade: Tradeoff, words: Words) -> Result:
         kind="tradeoff",
         title=words.title,
         settings={"size": in_one_line(model, words), "objective": trade.objective.label, "sweeps": trade.sweeps},
-        tables={"tradeoff": ResultTable(trade.rows(), titles=titles, caption=caption)},
-        sentences=[Sentence(_said(trade, i, words), when={"tau": key}) for key, i in zip(keys, shown, strict=True)],
+        tables=tables,
+        sentences=[Sentence(step.text, when={"tau": step.guarantee}) for step in steps],
         choices=[slider],
         details={"model": model, "rows": trade.rows(), "exact": trade.exact, "versions": versions()},
+        files=files,
+        left_out=left_out,
     )
     return with_charts(result, charts)
-
-
-def _said(trade: Tradeoff, i: int, words: Words) -> str:
-    """One row of the curve in words: the guarantee, the mean, and their distances from the two ends."""
-    amount = words.amount(format_number(float(trade.guarantee[i]), direction=-1))
-    promise = f"in {runs(trade.objective.tau)} you get at least {amount}"
-    if trade.objective.beta > 0.0:
-        promise = f"the {trade.objective.label} is {amount}"
-    mean, most = (words.amount(format_number(float(x), 5)) for x in (trade.mean[i], trade.mean_upper[i]))
-    close = bool(np.isclose(trade.mean[i], trade.mean_upper[i], rtol=1e-6))
-    bound = "the best possible with it" if close else f"no policy with it has more than {most}"
-    less = words.amount(format_number(float(trade.mean[0] - trade.mean[i]), 4))
-    price = "" if i == 0 else f", {less} less than that of the risk-neutral policy"
-    return sentence(f"{promise}; the mean is {mean}{price}; {bound}")

@@ -251,7 +251,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     GridCurve: (grid_curve_view, lambda curve: curve.rows()),
     Refinement: (refinement_view, lambda path: path.rows()),
     Strategies: (strategies_chart, _strategy_rows),
-    Tradeoff: (lambda trade: trade_chart(trade, Words.of(trade.mdp)), lambda trade: trade.rows()),
+    Tradeoff: (lambda trade: trade_chart([trade], Words.of(trade.mdp)), lambda trade: trade.rows()),
     Stress: (stress_view, lambda held: held.rows()),
     Record: (record_view, _record_facts),
     Experiment: (experiment_view, _experiment_rows),

@@ -460,8 +460,12 @@ def _(fact: facts.BestDeterministic, words: Words = PLAIN) -> str:
 @remark.register
 def _(fact: facts.RuleFound, words: Words = PLAIN) -> str:
     if fact.best:
-        return "no policy with memory is better than this rule"
-    return "a local search found this rule; upper is the optimum of all policies, with memory"
+        return "simplicity costs nothing: no policy with memory is better than this rule"
+    lost, most = fact.upper - fact.value, format_number(fact.upper, direction=1)
+    price = words.amount(format_number(lost, 4, 1))
+    return (
+        f"simplicity costs at most {price}: no policy with memory has more than {most}; a local search found this rule"
+    )
 
 
 @remark.register

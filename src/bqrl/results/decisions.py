@@ -1,0 +1,60 @@
+"""The decisions of a policy: its table for people, and its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bqrl.errors import PolicyError, SizeError
+from bqrl.mdp.model import MDP
+from bqrl.planners.plan import Plan
+from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.protocol import THIS_MODEL, Policy
+from bqrl.policies.rule_table import rule_table
+from bqrl.policies.tables import decision_rows
+from bqrl.results.result import ResultTable, saved_bytes
+from bqrl.results.words import Words, sentence
+
+MAX_WIDE = 30  # columns of an overview table (states by stages)
+MAX_SENTENCES = 5  # that describe a rule
+
+
+def rule_overview(plan: Plan, words: Words) -> ResultTable | None:
+    """The rule of a plan without memory, as a table of states by stages; None if it has memory or too many columns."""
+    if plan.mdp is None or not isinstance(plan.policy, MarkovPolicy):
+        return None
+    rows = rule_table(plan.mdp, plan, stage=words.stage).rows()
+    if len(rows[0]) > MAX_WIDE + 1:
+        return None
+    caption = f"{plan.objective.label}: the {words.action} by {words.state} and {words.stage}, with equal ones joined."
+    return ResultTable(rows, titles={"state": words.state}, caption=sentence(caption))
+
+
+def rule_sentences(plan: Plan, words: Words) -> list[str]:
+    """The rule of a plan in words, if it was planned as a rule and few sentences say it."""
+    if plan.mdp is None or "rule" not in plan.details or not isinstance(plan.policy, MarkovPolicy):
+        return []
+    found = rule_table(plan.mdp, plan, stage=words.stage).sentences()
+    return [sentence(line) for line in found] if len(found) <= MAX_SENTENCES else []
+
+
+def policy_files(
+    policy: Policy, mdp: MDP, words: Words, name: str, caption: str, tables: dict[str, ResultTable],
+    files: dict[str, bytes], when: Mapping[str, Any] | None = None,
+) -> list[str]:  # fmt: skip
+    """Add a policy to `files` and its decisions to `tables`; returns a line if the table cannot be written."""
+    files[f"{name}.npz"] = saved_bytes(policy)
+    ends = {"earned": "earned so far", "need": "still needed"}
+    titles = {f"{key}_{end}": words.titled(f"{title}: {end}") for key, title in ends.items() for end in ("from", "to")}
+    titles |= {"target": words.titled("target"), "probability": "probability that it occurs"}
+    titles |= {"next_state": f"next {words.state}", "next_label": "next label"}
+    titles |= {"state": words.state, "action": words.action}
+    said = f"{caption}the decision to follow in each situation that can occur; the column {words.stage} counts from 1"
+    try:
+        rows = decision_rows(policy, mdp, stage=words.stage, rewards=THIS_MODEL)
+    except (SizeError, PolicyError) as fault:
+        return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
+    if rows and "earned_from" in rows[0]:
+        said += f". If a {words.state} has several rows, follow the row whose range contains what was earned so far"
+    tables[name] = ResultTable(rows, titles=titles, caption=sentence(said), when=when or {})
+    return []

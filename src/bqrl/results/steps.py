@@ -1,0 +1,173 @@
+"""Policies along a trade-off curve, for the sliders of pages: each with its law, its map and its sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bqrl.display import format_number, runs
+from bqrl.laws.law import Law
+from bqrl.laws.objectives import Quantile
+from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.model import MDP
+from bqrl.mdp.outcomes import REWARD
+from bqrl.planners.evaluate import law_bracket
+from bqrl.planners.plan import Plan
+from bqrl.planners.sweep import Sweep
+from bqrl.planners.target import GuaranteeCurve
+from bqrl.planners.tradeoff import SWEEPS, Tradeoff, tradeoff
+from bqrl.policies.forward import play_shares
+from bqrl.policies.protocol import Policy
+from bqrl.results.decisions import policy_files
+from bqrl.results.result import Control, ResultTable
+from bqrl.results.words import Words, sentence
+from bqrl.study.scores import spread_indices
+
+MAX_SHARES = 4_000_000  # entries (stage, state, action) of the largest policy map
+TRADE_WORK = 5.0 / 1.5e-9  # outcomes times columns for all of them: five seconds on two cores of 2024
+STEPS = 8  # policies between the planned and the risk-neutral one, per level
+ENDS = ["best", "risk-neutral"]  # the values of the control `policy` without steps
+STEP_ROWS = 2_000  # rows of the largest table of decisions of a step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """One policy of a trade-off curve."""
+
+    guarantee: float
+    mean: float
+    policy: Policy
+    law: Law
+    rounded: bool  # whether the law is a lower bound
+    shares: FloatArray | None  # (H, S, A) how often actions are played; None if there are too many
+    text: str
+
+
+Trades = Mapping[float, tuple[Tradeoff, Sequence[Step]]]  # by level
+
+
+def steps_along(trade: Tradeoff, rows: Iterable[int], words: Words) -> list[Step]:
+    """The policies of some rows of a trade-off; each costs one sweep and one evaluation."""
+    mdp, found = trade.mdp, list[Step]()
+    for i in rows:
+        policy = trade.recompute(i)
+        law, upper = law_bracket(mdp, policy)
+        shares = play_shares(mdp, policy) if mdp.H * mdp.S * mdp.A <= MAX_SHARES else None
+        found.append(Step(
+            guarantee=float(trade.guarantee[i]), mean=float(trade.mean[i]), policy=policy, law=law,
+            rounded=upper is not None, shares=shares, text=row_sentence(trade, i, words),
+        ))  # fmt: skip
+    return found
+
+
+def row_sentence(trade: Tradeoff, i: int, words: Words) -> str:
+    """One row of the curve in words: the guarantee, the mean, and their distances from the two ends."""
+    amount = words.amount(format_number(float(trade.guarantee[i]), direction=-1))
+    promise = f"in {runs(trade.objective.tau)} you get at least {amount}"
+    if trade.objective.beta > 0.0:
+        promise = f"the {trade.objective.label} is {amount}"
+    own = trade.outcome == REWARD
+    mean, bound, price = (
+        words.amount(x) if own else x
+        for x in (
+            format_number(float(trade.mean[i]), 5),
+            format_number(float(trade.bound[i]), 5),
+            format_number(abs(float(trade.mean[0] - trade.mean[i])), 4),
+        )
+    )
+    close = bool(np.isclose(trade.mean[i], trade.bound[i], rtol=1e-6))
+    limit = (
+        "the best possible with it"
+        if close
+        else f"no policy with it has {'less' if trade.minimise else 'more'} than {bound}"
+    )
+    best = "that of the risk-neutral policy" if own and not trade.minimise else "the best of any policy"
+    more = "" if i == 0 else f", {price} {'more' if trade.minimise else 'less'} than {best}"
+    return sentence(f"{promise}; the {mean_name(trade)} is {mean}{more}; {limit}")
+
+
+def mean_name(trade: Tradeoff) -> str:
+    """What the means of a trade-off are called: "mean", or "mean cost" for an outcome called cost."""
+    return "mean" if trade.outcome == REWARD else f"mean {trade.outcome.replace('_', ' ')}"
+
+
+def step_tables(
+    steps: Sequence[Step], conditions: Sequence[Mapping[str, Any]], mdp: MDP, words: Words, name: str,
+    tables: dict[str, ResultTable], files: dict[str, bytes],
+) -> list[str]:  # fmt: skip
+    """Add the policy of every step to `files` and its decisions to `tables`; returns a line if tables are too long."""
+    lines = list[str]()
+    for i, (step, when) in enumerate(zip(steps, conditions, strict=True)):
+        label = f"{name}_step{i + 1}"
+        least = words.amount(format_number(step.guarantee, direction=-1))
+        lines += policy_files(step.policy, mdp, words, label, f"Guarantee {least}: ", tables, files, when)
+        if label in tables and len(tables[label].rows) > STEP_ROWS:
+            del tables[label]
+            lines.append(f"{label}.csv is not written: it has more than {STEP_ROWS} rows; {label}.npz holds the policy")
+    return lines
+
+
+def quick_trades(mdp: MDP, plans: Sequence[Plan], curve: GuaranteeCurve, words: Words) -> Trades:
+    """The trade-off of every plan with some of its policies, if all plans are for quantiles and it takes a few seconds.
+
+    The policies are in the order of falling guarantees, without the risk-neutral one and without the plan itself.
+    """
+    usual = all(isinstance(plan.objective, Quantile) and plan.attitude == "nominal" for plan in plans)
+    each = curve.work * (SWEEPS + 2 * STEPS) * (1 if curve.exact else 2)  # returns rounded down and up
+    if not usual or not isinstance(curve.sweep, Sweep) or each * len(plans) > TRADE_WORK:
+        return {}
+    found = dict[float, tuple[Tradeoff, Sequence[Step]]]()
+    for plan in plans:
+        trade = tradeoff(mdp, tau=plan.tau, points=None if curve.exact else int(curve.points.size))
+        rows = list(range(trade.guarantee.size - 1, 0, -1))
+        if rows and trade.guarantee[rows[0]] <= plan.value and trade.mean[rows[0]] <= plan.mean + 1e-9 * abs(plan.mean):
+            rows = rows[1:]
+        if rows:
+            chosen = [rows[i] for i in spread_indices(len(rows), STEPS).tolist()]
+            found[plan.tau] = trade, steps_along(trade, chosen, words)
+    return found
+
+
+def step_name(i: int) -> str:
+    """The value of the control `policy` that shows a policy along the trade-off."""
+    return f"step {i + 1}"
+
+
+def trade_marks(plans: Sequence[Plan], trades: Trades) -> list[list[Any]]:
+    """The red points of the trade-off chart, as [level, policy, guarantee, mean]."""
+    rows = list[list[Any]]()
+    for plan in plans:
+        if plan.tau in trades:
+            trade, steps = trades[plan.tau]
+            rows += [[plan.tau, ENDS[0], plan.value, plan.mean]]
+            rows += [[plan.tau, step_name(i), step.guarantee, step.mean] for i, step in enumerate(steps)]
+            rows += [[plan.tau, ENDS[1], float(trade.guarantee[0]), float(trade.mean[0])]]
+    return rows
+
+
+def trade_table(trade: Tradeoff, words: Words) -> ResultTable:
+    """The rows of a trade-off with titles for people."""
+    unit = words.titled if trade.outcome == REWARD else str
+    titles = {"guarantee": words.titled("guarantee"), "mean": unit(mean_name(trade))}
+    titles[trade.bound_name] = unit(f"{mean_name(trade)} at {'least' if trade.minimise else 'most'}")
+    titles["shortfall"] = "falls short with at most"
+    caption = "The best mean found for each guarantee, and a proven bound on the mean of all policies with it."
+    return ResultTable(trade.rows(), titles=titles, caption=caption)
+
+
+def policy_control(trades: Trades, words: Words) -> Control:
+    """The switch between the planned and the risk-neutral policy, or a slider along the trade-off between them."""
+    counts = {tau: len(steps) for tau, (_, steps) in trades.items()}
+    between = range(max(counts.values(), default=0))
+    alone = next(iter(trades.values()))[1] if len(counts) == 1 else None
+    labels = ["planned", *(f"step {i + 1} of {len(between)}" for i in between), "risk-neutral"]
+    if alone is not None:  # at one level every step has one guarantee
+        labels[1:-1] = [f"guarantee {words.amount(format_number(x.guarantee, direction=-1))}" for x in alone]
+    return Control(
+        name="policy", title="Policy, from the best guarantee to the best mean" if between else "Policy", labels=labels,
+        values=[ENDS[0], *map(step_name, between), ENDS[1]],
+        needs=[{}, *({"tau": [tau for tau, count in counts.items() if i < count]} for i in between), {}],
+    )  # fmt: skip
