@@ -23,7 +23,7 @@ import numpy as np
 
 from bqrl.errors import FileFormatError
 from bqrl.loops.layout import Moves
-from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, number_of, require, whole_numbers_of
+from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, require, whole_numbers_of
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import Paid
 
@@ -183,9 +183,12 @@ class Lattice(Grid):
 
     def arrays(self) -> dict[str, Any]:
         """Return the grid as plain arrays."""
-        flat = {"kind": np.array(self.kind), "numbers": np.array([self.width, self.noise]), "size": self.size}
+        flat = {
+            "kind": np.array(self.kind),
+            "numbers": np.array([self.width, self.noise, self.discount]),
+            "size": self.size,
+        }
         flat |= {"lowest": self.lowest, "offset": self.offset}
-        flat |= {} if self.discount == 1.0 else {"discount": np.array(self.discount)}
         if self.fraction is not None and self.exact_offset is not None:
             flat |= {"scale": np.array(self.fraction), "exact_offset": np.array(self.exact_offset, dtype=np.int64)}
         return flat
@@ -194,13 +197,12 @@ class Lattice(Grid):
     def from_arrays(cls, arrays: dict[str, Any]) -> Lattice:
         """Return the grid that `arrays` describe."""
         H, size = _sizes(arrays)
-        width, noise = floats_of(arrays, "numbers", (2,)).tolist()
+        width, noise, discount = floats_of(arrays, "numbers", (3,)).tolist()
         fraction = whole_numbers_of(arrays, "scale", (2,)).tolist() if "scale" in arrays else None
         offsets = tuple(whole_numbers_of(arrays, "exact_offset", (H + 1,)).tolist()) if fraction else None
         require(width > 0.0 and noise >= 0.0, "numbers", "begin with a positive step", [width, noise])
         require(fraction is None or min(fraction) > 0, "scale", "hold positive numbers", fraction)
-        discount = number_of(arrays, "discount") if "discount" in arrays else 1.0
-        require(0.0 < discount <= 1.0, "discount", "be in (0, 1]", discount)
+        require(0.0 < discount <= 1.0, "numbers", "end with a discount in (0, 1]", discount)
         return cls(
             H=H, size=size, units=np.zeros((1, 0), np.int64), discount=discount, width=width, noise=noise,
             lowest=whole_numbers_of(arrays, "lowest", (H + 1,)), offset=floats_of(arrays, "offset", (H + 1,)),

@@ -39,7 +39,7 @@ def plan_arrays(plan: Plan) -> dict[str, Any]:
             f"files store plans for {', '.join(OBJECTIVES)}, got {kind}; save plan.policy", name="thing"
         )
     said = {name: getattr(plan, name) for name in NUMBERS}
-    said |= {"objective": [kind, asdict(plan.objective)], "notes": [[type(x).__name__, asdict(x)] for x in plan.notes]}  # type: ignore[call-overload]
+    said |= {"objective": _named(plan.objective), "notes": [[type(note).__name__, _parts(note)] for note in plan.notes]}
     laws = {"law": plan.law, "law_upper": plan.law_upper}
     arrays: dict[str, Any] = {MARKER: np.array(VERSION), "facts": np.array(json.dumps(said, default=str))}
     for name, law in laws.items():
@@ -56,9 +56,7 @@ def plan_from_arrays(arrays: dict[str, Any]) -> Plan:
         raise FileFormatError(f"expected a plan of version {VERSION}, got {version[:40]}", column=MARKER)
     try:
         said = json.loads(str(arrays["facts"]))
-        kind, given = said.pop("objective")
-        require(kind in OBJECTIVES, "facts", f"name one of {', '.join(OBJECTIVES)}", kind)
-        objective: Objective = OBJECTIVES[kind](**given)
+        objective = _objective(said.pop("objective"))
         notes = tuple(_fact(name, parts) for name, parts in said.pop("notes"))
         require(set(said) == set(NUMBERS), "facts", "hold the numbers of a plan", sorted(said))
         policy = policy_from_arrays(
@@ -70,6 +68,25 @@ def plan_from_arrays(arrays: dict[str, Any]) -> Plan:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as fault:
         raise damage_error("a plan", fault) from None
+
+
+def _named(objective: Any) -> list[Any]:
+    """Return an objective as its name and its numbers."""
+    return [type(objective).__name__, asdict(objective)]
+
+
+def _objective(named: Any) -> Objective:
+    """Return a stored objective."""
+    kind, given = named
+    require(kind in OBJECTIVES, "facts", f"name one of {', '.join(OBJECTIVES)}", kind)
+    found: Objective = OBJECTIVES[kind](**given)
+    return found
+
+
+def _parts(note: Any) -> dict[str, Any]:
+    """Return the fields of a note for JSON."""
+    values = {part.name: getattr(note, part.name) for part in fields(note)}
+    return {name: _named(x) if isinstance(x, Objective) else x for name, x in values.items()}
 
 
 def _law(arrays: dict[str, Any], name: str) -> Law:
@@ -84,7 +101,7 @@ def _fact(name: str, parts: dict[str, Any]) -> facts.Fact:
     kind = getattr(facts, name)
     require(isinstance(kind, type) and issubclass(kind, facts.Fact), "facts", "list notes of a plan", name)
     types = {part.name: str(part.type) for part in fields(kind)}
-    read = {"Fraction": Fraction}
+    read: dict[str, Any] = {"Fraction": Fraction, "Objective": _objective}
     found = {key: read[types[key]](x) if types[key] in read else x for key, x in parts.items()}
     made: facts.Fact = kind(**{key: tuple(x) if isinstance(x, list) else x for key, x in found.items()})
     return made
