@@ -43,10 +43,6 @@ def test_import_registers_the_environments_once():
     assert spec == "{'name': 'AssetSelling'}\n"
 
 
-def test_lazy_table_and_public_names_agree():
-    assert {*bqrl._HOME, *bqrl._MODULES} == set(bqrl.__all__)
-
-
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"^module 'bqrl' has no attribute 'quantum'$"):
         bqrl.quantum  # noqa: B018

@@ -11,11 +11,13 @@
 `help(bqrl.solve)` describes `solve` with an example, and likewise for every other name.
 
 Names are imported on first use, which keeps `import bqrl` fast: Numba, SciPy and the plotting libraries are imported only
-when needed. `__init__.pyi` lists the same names for type checkers and editors. Importing also registers our problems with
-Gymnasium, e.g. `gymnasium.make("bqrl/AssetSelling-v0")`.
+when needed. `__init__.pyi` lists them, for this module as for type checkers and editors. Importing also registers our problems
+with Gymnasium, e.g. `gymnasium.make("bqrl/AssetSelling-v0")`.
 """
 
+import ast
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from gymnasium.envs.registration import register, registry
@@ -24,58 +26,12 @@ from bqrl.problems import PROBLEMS
 
 __version__ = "0.1.0"
 
-_MODULES = ("envs", "errors", "theory")
-_NAMES = {  # public names by module
-    "files": "load save",
-    "laws.law": "Law",
-    "laws.objectives": "Buffered CVaR Mean Objective Quantile",
-    "laws.sample": "Sample",
-    "learners.protocol": "Episode Learner Task",
-    "learners.record": "Record",
-    "learners.run": "learn",
-    "logs.counts": "fit_counts",
-    "logs.estimate": "Estimate",
-    "logs.fit": "fit",
-    "logs.posterior": "PosteriorDraws",
-    "mdp.grid_step": "GridModel",
-    "mdp.model": "MDP",
-    "mdp.step": "from_step",
-    "mdp.from_gymnasium": "from_gymnasium",
-    "mdp.unstored": "StepModel",
-    "policies.earned": "EarnedPolicy",
-    "policies.envelope": "EnvelopePolicy",
-    "policies.labels": "LabelPolicy",
-    "policies.on_grid": "GridPolicy",
-    "policies.levels": "QuantileLevelPolicy",
-    "policies.markov": "MarkovPolicy",
-    "policies.mixture": "MixturePolicy",
-    "policies.protocol": "Policy",
-    "policies.rule_table": "RuleTable rule_table",
-    "policies.stochastic": "StochasticPolicy",
-    "policies.target": "TargetPolicy",
-    "planners.chance": "Chance",
-    "planners.entropic": "Entropic",
-    "planners.mean_cvar": "MeanCVaR",
-    "planners.utility": "Utility",
-    "planners.confidence": "constant_buffer log_buffer power_buffer",
-    "planners.evaluate": "evaluate",
-    "planners.forecast": "Forecast forecast",
-    "planners.grid_curve": "GridCurve",
-    "planners.outcomes": "expected_outcomes outcome_law",
-    "planners.outlook": "Outlook",
-    "planners.plan": "Plan",
-    "planners.solve": "solve",
-    "planners.strategies": "Strategies sensitivity strategies",
-    "planners.stress": "Stress stress",
-    "planners.target": "GuaranteeCurve guarantee_curve",
-    "planners.tradeoff": "Tradeoff tradeoff",
-    "results.report": "report",
-    "study.compare": "compare",
-    "study.scores": "Experiment",
-    "study.simulate": "simulate",
-}
-_HOME = {name: f"bqrl.{module}" for module, names in _NAMES.items() for name in names.split()}
-__all__ = sorted([*_HOME, *_MODULES])
+# The stub is the list of public names: every line of it reads "from MODULE import NAME as NAME".
+_LINES = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+_LISTED = {name.name: str(line.module) for line in _LINES if isinstance(line, ast.ImportFrom) for name in line.names}
+_MODULES = tuple(name for name, module in _LISTED.items() if module == __name__)
+_HOME = {name: module for name, module in _LISTED.items() if module != __name__}
+__all__ = sorted(_LISTED)
 
 
 def __getattr__(name: str) -> Any:

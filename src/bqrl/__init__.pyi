@@ -1,4 +1,4 @@
-"""Public names for type checkers and editors; `__init__.py` imports them on first use."""
+"""The public names, one line each; `__init__.py` reads this list and imports them on first use."""
 
 # ruff: noqa: I001 (one line per module)
 

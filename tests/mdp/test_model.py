@@ -80,6 +80,16 @@ def test_possible_successors_of_probability_zero_count_as_reachable():
     )
 
 
+@given(st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=2), min_size=6, max_size=6), st.integers(1, 9))
+def test_states_that_come_and_go_are_reachable_at_their_own_stages(graph, H):
+    lines = [(s, 0, t, 1.0 / len(after), 0.0) for s, after in enumerate(graph) for t in after]
+    met, expected = {0}, []
+    for _ in range(H + 1):
+        expected.append([s in met for s in range(6)])
+        met = set().union(*(graph[s] for s in met))
+    assert MDP(lines, horizon=H).reachable.tolist() == expected
+
+
 def test_unreachable_states_need_no_action():
     mdp = MDP([(0, 0, 0, 1.0, 0.0), (3, 0, 0, 1.0, 0.0)], horizon=2)
     assert mdp.unreachable_states == [1, 2, 3]

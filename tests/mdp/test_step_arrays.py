@@ -1,7 +1,6 @@
 # ruff: noqa: E501  (a row of the table of bad inputs is one line)
 """The vectorised form of a step function: the same model as the plain form, and one line for every fault."""
 
-import io
 import time
 
 import numpy as np
@@ -11,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mdp_strategies import COIN, assert_same, assert_same_noise, inventory, laws, walk
 
-import bqrl.mdp.step_arrays
 from bqrl import from_step
 from bqrl.errors import SizeError
-from bqrl.mdp.step_arrays import Progress
 
 
 def inventory_arrays(stock, order, demand):
@@ -116,43 +113,3 @@ BAD = [
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_bad_input_gets_one_clear_line(call, exception, message):
     assert_one_line(call, exception, message)
-
-
-# -- progress ----------------------------------------------------------------------------------------------------------
-
-
-class Terminal(io.StringIO):
-    """A stream that claims to be a terminal."""
-
-    def isatty(self):
-        return True
-
-
-@pytest.mark.parametrize(("stream", "shown"), [(Terminal(), True), (io.StringIO(), False)])
-def test_a_long_search_for_states_is_shown_to_a_person(monkeypatch, stream, shown):
-    monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setattr(bqrl.mdp.step_arrays, "PATIENCE", 0.0)
-    from_step(lambda s, a, e: (min(s + a * e, 9), 0.0), [0, 1, 2], {0: 0.5, 1: 0.5}, 6, 0)
-    assert ("states" in stream.getvalue()) == shown
-    assert stream.getvalue().endswith("\r\x1b[K") == shown  # the line is removed at the end
-
-
-def test_nothing_is_said_before_two_seconds_and_then_twice_per_second(monkeypatch):
-    now = [10.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    stream = Terminal()
-    monkeypatch.setattr("sys.stderr", stream)
-    with Progress("counting") as progress:
-        for now[0] in (10.1, 11.9, 12.0, 12.1, 12.4, 12.6):
-            progress.say(f"at {now[0]}")
-    assert stream.getvalue() == "\r\x1b[Kcounting: at 12.0\r\x1b[Kcounting: at 12.6\r\x1b[K"
-
-
-def test_a_table_that_the_machine_cannot_hold_is_refused_before_it_is_built(monkeypatch):
-    monkeypatch.setattr("bqrl.mdp.step_arrays.machine_memory", lambda: 1e5)
-    step = lambda s, a, e: (np.minimum(s + a + e, 500), a)  # noqa: E731
-    with pytest.raises(
-        SizeError, match=r"must fit into the memory of this machine, 0.0001 GB, got .*; pass stored=False"
-    ):
-        bqrl.from_step(step, range(5), {0: 0.5, 1: 0.5}, 400, 0, vectorized=True)
-    assert bqrl.from_step(step, range(5), {0: 0.5, 1: 0.5}, 400, 0, vectorized=True, stored=False).S == 501

@@ -71,7 +71,7 @@ def test_models_without_a_table_and_names_are_forecast_too():
 
 def test_a_progress_line_tells_stage_and_time_left(large, monkeypatch):
     said = []
-    monkeypatch.setattr("bqrl.mdp.step_arrays.Progress.say", lambda self, text: said.append(text))
+    monkeypatch.setattr("bqrl.mdp.search.Progress.say", lambda self, text: said.append(text))
     with stage_line(large, lattice(large), None) as say:
         say(29)
         say(0)

@@ -405,13 +405,21 @@ class MDP(Tabular):
         """Whether each state can be reached at each stage, shape (H + 1, S)."""
         met = np.zeros((self.H + 1, self.S), bool)
         met[0] = self.mu > 0
+        fresh, grows = (
+            met[0],
+            False,
+        )  # if the states of a stage contain those before it, only the new ones need following
         for h in range(self.H):
-            starts = self.row_start[0 if self.stationary else h * self.S * self.A :][: self.S * self.A + 1]
-            leaving = np.repeat(met[h], np.diff(starts[:: self.A]))
-            met[h + 1, self.successor[starts[0] : starts[-1]][leaving]] = True
-            if self.stationary and np.array_equal(met[h], met[h + 1]):
-                met[h + 2 :] = met[h]
-                break
+            stage = self.stage(h)
+            rows = (np.flatnonzero(fresh)[:, None] * self.A + np.arange(self.A)).reshape(-1)
+            met[h + 1, stage.successor[stage.outcomes_of(rows, listed=True)[1]]] = True
+            if self.stationary:
+                met[h + 1] |= met[h] & grows
+                if np.array_equal(met[h], met[h + 1]):
+                    met[h + 2 :] = met[h]
+                    break
+                grows = not np.any(met[h] & ~met[h + 1])
+            fresh = met[h + 1] & ~met[h] if grows else met[h + 1]
         return read_only(met)
 
     @property

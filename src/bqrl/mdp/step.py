@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, overload
 
@@ -22,10 +23,10 @@ from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.grid_step import GridModel, build_grid_model
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
+from bqrl.mdp.search import REPEATED, TABLE_SECONDS, Progress, Scout, StateSearch, Walks, duration
 from bqrl.mdp.step_arrays import (
-    Progress,
+    CHECK_EVERY,
     SearchResult,
-    StateSearch,
     fault_text,
     follow_arrays,
     outcome_names,
@@ -37,7 +38,8 @@ from bqrl.mdp.validation import check_horizon, distinct_names
 
 MAX_STATES = 1_000_000
 MAX_TRANSITIONS = 100_000_000  # about 16 GiB while the model is built
-FIRST_CHECKED, CHECK_EVERY = 2_000, 97  # these calls of step are repeated to check that it is deterministic
+FIRST_CHECKED = 2_000  # so many calls of step are repeated to check that it is deterministic, then every CHECK_EVERY-th
+WALK_CALLS = 20_000  # calls of step by all walks
 IMMUTABLE = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
 
@@ -210,18 +212,21 @@ def from_step(  # type: ignore[misc]  # the overloads abbreviate the other argum
                     "available", available, "be given with vectorized=True only", "vectorized=False", remedy=remedy
                 )
             found = _follow(step, actions, search)
-    return _model(
-        found,
-        search,
-        events_observed,
-        discount=discount,
-        state_names=distinct_names(found.values, state_name),
-        action_names=distinct_names(found.actions, action_name),
-        state_values=found.values,
-        terminal=_terminal(terminal, found, vectorized),
-        units=units,
-        words=words,
-    )
+        progress.say(
+            f"building a table of {found.s.size:,} transitions, about {duration(TABLE_SECONDS * found.s.size)}"
+        )
+        return _model(
+            found,
+            search,
+            events_observed,
+            discount=discount,
+            state_names=distinct_names(found.values, state_name),
+            action_names=distinct_names(found.actions, action_name),
+            state_values=found.values,
+            terminal=_terminal(terminal, found, vectorized),
+            units=units,
+            words=words,
+        )
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -353,6 +358,7 @@ def _follow(step: Callable[..., Any], actions: Any, search: StateSearch) -> Sear
     acts: dict[Any, int] = {} if callable(actions) else {a: i for i, a in enumerate(allowed(None))}
     listed: list[tuple[Any, ...]] = []  # stage, state, action, next state, reward, further outcomes
     level = list(first)
+    scout = Scout(search, lambda: _walk(ask, allowed, search))
     for h in range(search.H):
         law = search.laws[h if per_stage else 0]
         after: dict[Any, None] = {}
@@ -374,7 +380,7 @@ def _follow(step: Callable[..., Any], actions: Any, search: StateSearch) -> Sear
                         after[s_next] = None
                     elif per_stage:
                         after[s_next] = None
-            search.progress.say(f"{len(states):,} states, {len(listed):,} transitions")
+            scout.report(len(states), len(listed), h)
         level = list(after)
         if not level:
             break
@@ -396,6 +402,22 @@ def _follow(step: Callable[..., Any], actions: Any, search: StateSearch) -> Sear
         further=dict(zip(ask.names or (), np.array(columns[5], np.float64).T, strict=True)),
         mu=mu,
     )
+
+
+def _walk(ask: _Stepper, allowed: Callable[[Any], list[Any]], search: StateSearch) -> Walks:
+    """Return what walks of the step function meet; see search.py."""
+    draw, first = random.Random(0), list(search.first)
+    met, rewards = dict[Any, int](), set[float]()
+    for _ in range(max(1, WALK_CALLS // search.H)):
+        s, own = draw.choice(first), (draw.random(), draw.random())
+        for h in range(search.H):
+            acts, events = allowed(s), search.laws[h if search.per_stage else 0].events
+            met[s] = len(acts)
+            u = own if draw.random() < REPEATED else (draw.random(), draw.random())
+            s, reward, _ = ask(s, acts[int(u[0] * len(acts))], events[int(u[1] * len(events))])
+            rewards.add(reward)
+    rows = all(isinstance(s, tuple) for s in met) and len({len(s) for s in met}) == 1
+    return Walks(list(zip(*met, strict=True)) if rows else [list(met)], sum(met.values()), np.array(sorted(rewards)))
 
 
 def _actions(actions: Any) -> Callable[[Any], list[Any]]:
@@ -448,12 +470,12 @@ def _sort(values: Iterable[Any]) -> list[Any]:
 def _model(found: SearchResult, search: StateSearch, events_observed: bool, **optional: Any) -> MDP:
     """Return the model: equal outcomes of a row are merged, and the events become shared noise."""
     laws, per_stage, H = search.laws, search.per_stage, search.H
-    S, A, K = len(found.states), len(found.actions), H if per_stage else 1
+    S, A = len(found.states), len(found.actions)
     row = (found.stage * S + found.s) * A + found.a
-    counts = np.bincount(row, minlength=K * S * A)
-    order = np.argsort(row, kind="stable")  # the pairs of a row are found in the order of the events
-    event = np.empty(row.size, np.int64)
-    event[order] = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    begin = np.flatnonzero(
+        np.r_[True, row[1:] != row[:-1]]
+    )  # the pairs of a row follow each other, in the order of the events
+    event = np.arange(row.size) - np.repeat(begin, np.diff(np.r_[begin, row.size]))
     first_event = np.cumsum([0, *(len(law.events) for law in laws)])
     p = np.concatenate([law.probabilities for law in laws])[first_event[found.stage] + event]
     table, _ = from_columns(

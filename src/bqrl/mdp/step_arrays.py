@@ -7,96 +7,23 @@ mixed radix over the range of each coordinate, so that new states are found by s
 from __future__ import annotations
 
 import math
-import os
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, one_line
-from bqrl.errors import ModelError, SizeError
+from bqrl.errors import ModelError
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.noise import EventLaw
 from bqrl.mdp.outcomes import check_outcomes
+from bqrl.mdp.search import REPEATED, Scout, StateSearch, Walks
 
 CHUNK = 1_000_000  # triples (state, action, event) per call of step
-TABLE_BYTES = 160  # per transition, while a table is built
-PATIENCE, EVERY = 2.0, 0.5  # seconds before the first line, and between lines
-
-
-class Progress:
-    """A progress line on stderr, shown on a terminal if a search takes more than two seconds; `say` may be called often."""
-
-    def __init__(self, what: str) -> None:
-        self.what, self.shown = what, False
-        self.watched = sys.stderr is not None and sys.stderr.isatty()
-        self.next = time.monotonic() + PATIENCE
-
-    def say(self, text: str) -> None:
-        """Show the line if enough time has passed."""
-        if self.watched and time.monotonic() >= self.next:
-            sys.stderr.write(f"\r\x1b[K{self.what}: {text}")
-            sys.stderr.flush()
-            self.shown, self.next = True, time.monotonic() + EVERY
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *fault: Any) -> None:
-        if self.shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-
-def machine_memory() -> float | None:
-    """Return the bytes of memory of the machine, or None if the system does not tell."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-def duration(seconds: float) -> str:
-    """Return a time in the unit that a person would use."""
-    if seconds < 1.0:
-        return "a second"
-    for limit, size, unit in ((100.0, 1.0, "s"), (6000.0, 60.0, "min")):
-        if seconds < limit:
-            return f"{seconds / size:.2g} {unit}"
-    return f"{seconds / 3600:.2g} h"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateSearch:
-    """The input of a search: the laws of the events, the stages, the first states and the limits."""
-
-    laws: list[EventLaw]
-    per_stage: bool
-    H: int
-    first: dict[Any, float]  # law of the first state
-    limit: int  # largest number of states
-    max_transitions: int  # one per (state, action, event)
-    progress: Progress
-
-    def check_transitions(self, needed: int, h: int) -> None:
-        """Raise SizeError if the states found by stage `h` have more transitions than allowed, before they are followed."""
-        memory, room = TABLE_BYTES * needed, machine_memory()
-        if room is not None and memory > room:
-            raise SizeError(
-                f"a table of at least {needed} transitions must fit into the memory of this machine, {room / 1e9:.3g} GB, got "
-                f"{memory / 1e9:.3g} GB by stage {h + 1}; pass stored=False with a vectorized step function, or use fewer states",
-                needed=memory, limit=room, name="stored",
-            )  # fmt: skip
-        if needed > self.max_transitions:
-            raise SizeError(
-                f"the states must have at most max_transitions={self.max_transitions} transitions, one per action and event, "
-                f"got at least {needed} by stage {h + 1}; use fewer states, actions or events, "
-                "pass stored=False, or raise max_transitions",
-                needed=needed, limit=self.max_transitions, name="max_transitions",
-            )  # fmt: skip
+CHECK_EVERY = 97  # these calls of step are repeated to check that it is deterministic, and all of the first chunk
+WALKS, WALK_CALLS = 4_096, 500_000  # walks, and triples of all walks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,11 +52,11 @@ def follow_arrays(
     step: Callable[..., Any], actions: Any, available: Callable[..., Any] | None, search: StateSearch
 ) -> SearchResult:
     """Return every reachable state and every transition from it."""
-    per_stage, limit = search.per_stage, search.limit
-    acts, events = check_numbers(actions, "actions"), [check_numbers(law.events, "events") for law in search.laws]
+    per_stage, acts = search.per_stage, check_numbers(actions, "actions")
+    events = [check_numbers(law.events, "events") for law in search.laws]
     level = first_states(search.first)
     known, blocks = level, list[tuple[Any, ...]]()
-    transitions = 0
+    transitions, scout = 0, Scout(search, partial(walk_arrays, step, acts, events, available, search))
     for h in range(search.H):
         k = h if per_stage else 0
         after, left, least = [], len(level), 1 if available is not None else acts.size  # actions of a state
@@ -137,20 +64,19 @@ def follow_arrays(
             s, a = existing_rows(part, acts, available)
             left -= len(part)
             search.check_transitions(transitions + (s.size + left * least) * events[k].size, h)
-            block = _call(step, part, s, acts, a, events[k], tuple(blocks[0][-1]) if blocks else None)
+            given = (
+                np.repeat(part[s], events[k].size, axis=0),
+                np.repeat(acts[a], events[k].size),
+                np.tile(events[k], s.size),
+            )
+            block = answer(step, given, tuple(blocks[0][-1]) if blocks else None, again=CHECK_EVERY if blocks else 1)
             after.append(_deduplicate(block[0]))
             blocks.append((k, part, s, a, *block))
             transitions += len(block[1])
-            table = f"a table of {TABLE_BYTES * transitions / 1e9:.2g} GB so far"
-            search.progress.say(f"{len(known):,} states, {transitions:,} transitions, {table}")
+            scout.report(len(known), transitions, h)
         reached = _deduplicate(np.concatenate(after))
         fresh = reached[_find(known, reached) < 0]
-        if len(known) + len(fresh) > limit:
-            needed = len(known) + len(fresh)
-            raise SizeError(
-                f"step must reach at most max_states={limit} states, got {needed} by stage {h + 1}; bound the state, e.g. by"
-                " np.clip, or raise max_states", needed=needed, limit=limit, name="max_states",
-            )  # fmt: skip
+        search.check_states(len(known) + len(fresh), h)
         known = _deduplicate(np.concatenate([known, fresh]))
         level = reached if per_stage else fresh
         if not len(level):
@@ -218,19 +144,35 @@ def existing_rows(states: IntArray, acts: Any, available: Callable[..., Any] | N
     return s[mask], a[mask]
 
 
-def _call(
-    step: Callable[..., Any], states: IntArray, s: IntArray, acts: Any, a: IntArray, events: Any,
-    names: tuple[str, ...] | None,
-) -> tuple[IntArray, FloatArray, dict[str, FloatArray]]:  # fmt: skip
-    """Return the checked next states, rewards and further outcomes of every (row, event); `names` are those of the outcomes."""
-    given = np.repeat(states[s], events.size, axis=0), np.repeat(acts[a], events.size), np.tile(events, s.size)
-    return answer(step, given, names, twice=True)
+def walk_arrays(
+    step: Callable[..., Any], acts: Any, events: list[Any], available: Callable[..., Any] | None, search: StateSearch
+) -> Walks:
+    """Return what walks of the step function meet; see search.py. They take about a second at most."""
+    rng, first, until = np.random.default_rng(0), first_states(search.first), time.monotonic() + 1.0
+    n = min(WALKS, max(1, WALK_CALLS // search.H))
+    states, own = first[rng.integers(len(first), size=n)], rng.random((2, n))
+    met, rewards = list[IntArray](), np.empty(0)
+    for h in range(search.H):
+        met.append(_deduplicate(states))
+        s, a = existing_rows(states, acts, available)
+        count, law = np.bincount(s, minlength=n), events[h if search.per_stage else 0]
+        u = np.where(rng.random(n) < REPEATED, own, rng.random((2, n)))
+        played = a[np.cumsum(count) - count + (u[0] * count).astype(np.int64)]
+        states, reward, _ = answer(step, (states, acts[played], law[(u[1] * law.size).astype(np.int64)]), None)
+        rewards = np.union1d(rewards, reward)
+        if time.monotonic() >= until:
+            break
+    found = _deduplicate(np.concatenate(met))
+    return Walks(found.reshape(len(found), -1).T, existing_rows(found, acts, available)[0].size, rewards)
 
 
 def answer(
-    step: Callable[..., Any], given: tuple[Any, Any, Any], names: tuple[str, ...] | None, *, twice: bool
+    step: Callable[..., Any], given: tuple[Any, Any, Any], names: tuple[str, ...] | None, *, again: int = 0
 ) -> tuple[IntArray, FloatArray, dict[str, FloatArray]]:
-    """Return the checked results of `step` for arrays of states, actions and events; `twice` asks again to compare."""
+    """Return the checked results of `step` for arrays of states, actions and events.
+
+    `names` are those of the further outcomes. With `again` = k every k-th triple is asked again to compare.
+    """
     for array in given:
         array.flags.writeable = False
     *result, others = _try(step, given)
@@ -252,18 +194,20 @@ def answer(
             got = f"{values.dtype} of shape {values.shape}"
             raise step_error("step", f"return {reward.size} finite numbers as outcome {name!r}", got)
         further[name] = values.astype(np.float64) + 0.0
-    if not twice:
-        return s_next.astype(np.int64, copy=False), reward, further
-    *again, _ = _try(step, given)
-    again = [np.asarray(part) for part in again]
-    differs = np.any((again[0] != s_next).reshape(len(reward), -1), axis=1) | (again[1] != reward)
-    if differs.any():
-        i = int(differs.argmax())
-        first, second = ((x[i].tolist(), float(r[i])) for x, r in ((s_next, reward), again))
-        raise step_error(
-            _call_text(given, i), "be deterministic", f"{first}, then {second}; move random draws into noise"
-        )
-    return s_next.astype(np.int64), reward, further
+    s_next = s_next.astype(np.int64, copy=False)
+    if again:
+        asked = tuple(array[::again] for array in given)
+        second = [np.asarray(part) for part in _try(step, asked)[:2]]
+        moved = np.any((second[0] != s_next[::again]).reshape(len(asked[1]), -1), axis=1)
+        differs = moved | (second[1] != reward[::again])
+        if differs.any():
+            i = int(differs.argmax())
+            both = ((s_next[i * again], reward[i * again]), (second[0][i], second[1][i]))
+            first, then = ((x.tolist(), float(r)) for x, r in both)
+            raise step_error(
+                _call_text(asked, i), "be deterministic", f"{first}, then {then}; move random draws into noise"
+            )
+    return s_next, reward, further
 
 
 def outcome_names(given: Any, names: tuple[str, ...] | None, call: Callable[[], str]) -> tuple[str, ...]:

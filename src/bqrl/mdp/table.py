@@ -156,7 +156,7 @@ def from_columns(
     lines = order[first]
     mass = np.add.reduceat(probability[order], first) if first.size else probability[:0]
     sizes = np.bincount(every_row[lines], minlength=K * S * A)
-    if not sizes[every_row].all():
+    if not keep_zeros and not sizes[every_row].all():
         place, text = row_place(int(every_row[sizes[every_row].argmin()]), (S, A), staged)
         raise ModelError(f"row {text} must sum to 1, got 0; leave out actions that do not exist", row=place)
     table = from_rows((K, S, A), sizes, s_next[lines], mass, reward[lines][None])

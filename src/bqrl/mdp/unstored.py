@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +22,15 @@ from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.find_grid import lattice_of, noise_of, reward_step, sums_fit
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP, check_mdp
+from bqrl.mdp.search import Scout, StateSearch
 from bqrl.mdp.step_arrays import (
     CHUNK,
-    StateSearch,
     answer,
     check_numbers,
     existing_rows,
     first_states,
     step_error,
+    walk_arrays,
 )
 from bqrl.mdp.validation import check_discount
 
@@ -174,7 +176,7 @@ class StepModel:
         return self._follow(self.states(s), self.acts[a], self.events[event])
 
     def _follow(self, states: IntArray, acts: Any, events: Any) -> tuple[NDArray[np.int32], FloatArray]:
-        s_next, reward, _ = answer(self.step, (states, acts, events), (), twice=False)
+        s_next, reward, _ = answer(self.step, (states, acts, events), ())
         s_next = s_next.reshape(len(s_next), -1)
         if not s_next.size:
             return np.empty(0, np.int32), reward
@@ -224,7 +226,9 @@ class StepModel:
         seen = np.zeros(self.box.cells, bool)
         fresh = np.unique(self.box.encode(first))
         seen[fresh] = True
-        levels, rewards = [self.box.decode(fresh)], np.empty(0)
+        levels, rewards, followed = [self.box.decode(fresh)], np.empty(0), 0
+        walk = partial(walk_arrays, self.step, self.acts, [self.events], self.available, search)
+        scout = Scout(search, walk, stored=False)
         for h in range(self.H):
             level = levels[-1]
             before = seen.copy()
@@ -234,7 +238,7 @@ class StepModel:
                 E = self.events.size
                 given = np.repeat(states[i], E, axis=0), np.repeat(self.acts[a], E), np.tile(self.events, i.size)
                 asked = (given[0][:, 0] if self.plain else given[0]), *given[1:]
-                s_next, reward, others = answer(self.step, asked, None, twice=not begin)
+                s_next, reward, others = answer(self.step, asked, None, again=0 if begin else 1)
                 if others:
                     raise step_error("step", "return (next_states, rewards) alone if stored=False", "further outcomes")
                 s_next = s_next.reshape(len(s_next), -1)
@@ -244,18 +248,13 @@ class StepModel:
                     self.box = wider
                 seen[self.box.encode(s_next)] = True
                 rewards = _with_new(rewards, reward)
-                total = sum(map(len, levels))
-                search.progress.say(f"{total:,} states, stage {h + 1} of {self.H}")
+                followed += len(reward)
+                scout.report(sum(map(len, levels)), followed, h)
             found = np.flatnonzero(seen & ~before)
             if not found.size:
                 break
             levels.append(self.box.decode(found))
-            total = sum(map(len, levels))
-            if total > search.limit:
-                raise SizeError(
-                    f"step must reach at most max_states={search.limit} states, got {total} by stage {h + 1}; bound the state, "
-                    "e.g. by np.clip, or raise max_states", needed=total, limit=search.limit, name="max_states",
-                )  # fmt: skip
+            search.check_states(sum(map(len, levels)), h)
         sizes = np.cumsum([len(level) for level in levels])
         count = sizes[np.minimum(np.arange(self.H + 1), sizes.size - 1)]
         return _Found(self.box.encode(np.concatenate(levels)), count, rewards)

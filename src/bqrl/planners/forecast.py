@@ -23,7 +23,7 @@ from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid, rounded_grid
 from bqrl.mdp.grid import NO_JUMPS, Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.products import by_products
-from bqrl.mdp.step_arrays import duration
+from bqrl.mdp.search import SWEEP_SECONDS, duration
 from bqrl.mdp.unstored import StepModel, check_model
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.on_demand import (
@@ -165,7 +165,7 @@ def _rate(model: Model, grid: Grid, *, means: bool) -> float:
     """Return the seconds per outcome and column of the largest stage, measured on a sample of its states."""
     per_state, cells = _outcomes_per_state(model), cells_of(model, grid)[:-1]
     if per_state * float(cells.sum()) < SAMPLE_WORK or not isinstance(grid, Lattice):
-        return 2e-9  # a small problem, or a set of returns, which only small problems have
+        return SWEEP_SECONDS  # a small problem, or a set of returns, which only small problems have
     h, layers = int(cells.argmax()), 2 if means else 1
     most = max(2, SAMPLE_BYTES // (8 * layers * model.S))
     n, n_next = (min(int(columns_of(grid)[i]), most) for i in (h, h + 1))

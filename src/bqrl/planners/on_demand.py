@@ -31,7 +31,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.products import by_products
-from bqrl.mdp.step_arrays import Progress, duration
+from bqrl.mdp.search import Progress, duration
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.step_kernel import StepKernel
 from bqrl.planners.sweep import NO_TABLE, SHORTFALL, TIE_TOL, StageKernel
