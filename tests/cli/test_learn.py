@@ -360,3 +360,27 @@ def test_sigterm_stops_a_command_as_ctrl_c_does(tmp_path):
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.endswith("the same command continues\nbqrl: interrupted\n")
+
+
+BINS = "[[0], [0], [-0.05, 0, 0.05], [-0.5, 0, 0.5]]"
+
+
+def test_box_observations_are_divided_by_an_option(cli, tmp_path):
+    asked = ("CartPole-v1", "--horizon", 10, "--episodes", 4, "--bins", BINS, "--seeds", 1)
+    code, out, err = cli("learn", *asked, "--learner", "thompson", "--out", tmp_path / "found")
+    assert (code, err) == (0, "")
+    assert "CartPole-v1: 64 states, 2 actions, 10 stages" in out
+    assert cli("compare", *asked, "--learner", "thompson", "--learner", "q-learning", "--workers", 1)[0] == 0
+    fitted = ("fit", "CartPole-v1", "--horizon", 5, "--episodes", 20, "--tau", 0.5, "--stationary", "--json")
+    content = strict(cli(*fitted, "--bins", BINS)[1])
+    assert content["coverage"]["episodes"] == 20
+    assert strict(cli(*fitted, "--bins", BINS, "--seed", 42)[1])["policies"] == content["policies"]
+    assert "pass bins=" in cli("learn", "CartPole-v1", "--episodes", 1)[2]
+    assert "bins must be None for a model" in cli("learn", "AssetSelling", "--bins", 3, "--episodes", 1)[2]
+
+
+def test_a_learner_of_observations_needs_no_bins(cli):
+    asked = ("--learner", "envelope", "--horizon", 5, "--episodes", 2, "--seeds", 1)
+    code, out, err = cli("learn", "CartPole-v1", *asked)
+    assert (code, err) == (0, "")
+    assert "CartPole-v1: continuous states, 2 actions, 5 stages" in out

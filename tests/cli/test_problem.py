@@ -2,10 +2,11 @@
 
 import json
 import os
+from pathlib import Path
 
 import gymnasium as gym
 import pytest
-from helpers import TINY_CSV, Corridor, assert_refused, one_line
+from helpers import TINY_CSV, Corridor, assert_refused, one_line, strict
 
 import bqrl
 from bqrl.cli.problem import ProblemOptions, read_problem
@@ -208,3 +209,14 @@ def test_an_environment_of_a_model_has_the_unit_of_the_model():
         assert read_problem(ProblemOptions(problem="bqrl-test/Units-v0")).words.unit == "QALY"
     finally:
         del gym.registry["bqrl-test/Units-v0"]
+
+
+def test_an_option_names_the_reward_structure_of_a_model_checker(cli):
+    place = Path(__file__).parents[2] / "examples" / "machine.umb"
+    asked = ("solve", place, "--tau", 0.1, "--horizon", 20, "--json")
+    found = strict(cli(*asked, "--rewards", "profit")[1])
+    assert found["levels"][0]["value"] == bqrl.solve(bqrl.load(place, horizon=20, rewards="profit"), 0.1).value
+    assert found["settings"]["rewards"] == "profit"
+    assert "choose from profit, repairs" in cli(*asked)[2]
+    other = cli("solve", "AssetSelling", "--tau", 0.1, "--rewards", "profit")
+    assert "rewards must be given for .umb and .drn files only" in other[2]

@@ -143,6 +143,37 @@ def test_a_run_in_an_environment_without_a_name_resumes_with_the_same_bits(name,
     assert bqrl.load(tmp_path / "record.npz").states == whole.record().states
 
 
+class Gated(Pairs):
+    """Action 0 is never allowed in place 1; playing it there is an error."""
+
+    def reset(self, **options):
+        observation, _ = super().reset(**options)
+        return observation, {"action_mask": np.ones(2, np.int8)}
+
+    def step(self, action):
+        assert (self.place, action) != (1, 4)
+        *found, _ = super().step(action)
+        return *found, {"action_mask": np.array([self.place != 1, 1], np.int8)}
+
+
+@pytest.mark.parametrize("name", [*PLANNING, "q-learning", "sarsa"])
+def test_only_allowed_actions_are_planned_and_played(name):
+    whole, first, second = (Run(Gated(), name, 0.5, 40, 4, horizon=6) for _ in range(3))
+    for _ in range(40):
+        whole.step()
+    for _ in range(23):
+        first.step()
+    second.restore(first.state())
+    for _ in range(17):
+        second.step()
+    assert whole.returns.tobytes() == second.returns.tobytes()
+    if name in PLANNING:
+        model, states = whole.learner.task.model, whole.record().states
+        gate = [s for s, text in enumerate(states) if text.startswith("(1,")]
+        assert gate
+        assert model.available[0].tolist() == [[s not in gate, True] for s in range(model.S)]
+
+
 def test_a_custom_learner_that_plans_on_a_model_grows_as_well():
     sizes = []
 

@@ -9,23 +9,26 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from bqrl.cli.params import column_names, read_value
-from bqrl.cli.problem import CERTAINTY, COLUMN_NAMES, LEVEL, Objectives, SharedOptions
+from bqrl.cli.problem import BINS, CERTAINTY, COLUMN_NAMES, LEVEL, Objectives, SharedOptions
 from bqrl.errors import ArgumentError
 from bqrl.logs.counts import fit_counts
 from bqrl.logs.estimate import Estimate, promised_levels
 from bqrl.logs.fit import CONFIDENCE, fit
+from bqrl.logs.played import is_environment
 from bqrl.mdp.files.facts import parse_start
 from bqrl.mdp.load import load_model
 from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.posterior import FILES as POSTERIOR_FILES
 from bqrl.results.posterior import with_posterior
 from bqrl.results.result import check_folder
+from bqrl.study.compare import FIRST_SEED
 
 ARGUMENTS = (
     "columns", "horizon", "discount", "start", "stationary", "support", "reward_range", "ends", "reward_by", "absorbing",
-    "known", "model", "round_rewards", "adaptive",
+    "known", "model", "round_rewards", "adaptive", "episodes", "seed", "bins",
 )  # fmt: skip
-LOG = "A .csv, .csv.gz, .xlsx or .parquet file, one row per step."
+LOG = "A .csv, .csv.gz, .xlsx or .parquet file, one row per step, or a Gymnasium id that is played at random."
+PLAYED = "For a Gymnasium id: number of episodes to play."
 COUNTS = "In place of LOG: a table with the columns state, action, next_state and count, and reward unless --rewards is given."
 REWARDS = "With --counts: a table with the columns state, action, reward and optionally next_state."
 ABSORBING = "A state that is never left and pays nothing, such as Dead; repeatable."
@@ -41,6 +44,9 @@ LOG_ONLY = (
     "model",
     "round_rewards",
     "adaptive",
+    "episodes",
+    "seed",
+    "bins",
 )  # not with --counts
 ENDS = "Episodes with fewer steps than the horizon: terminal (complete, the default) or truncated (cut off)."
 SHOWN = ("policies", "limits", "projection")  # tables printed
@@ -51,6 +57,11 @@ class Fit(SharedOptions):
     """Find a policy from logged episodes or from counts, and what it guarantees with a stated confidence."""
 
     log: Annotated[Path | None, Argument(metavar="[LOG]", help=LOG)] = None
+    episodes: Annotated[int | None, Option(help=PLAYED)] = None
+    seed: Annotated[int | None, Option(help=f"For a Gymnasium id: seed of the episodes, by default {FIRST_SEED}.")] = (
+        None
+    )
+    bins: Annotated[str | None, Option(help=BINS)] = None
     counts: Annotated[Path | None, Option(metavar="FILE", help=COUNTS)] = None
     rewards: Annotated[Path | None, Option(metavar="FILE", help=REWARDS)] = None
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVEL)] = None
@@ -86,6 +97,7 @@ class Fit(SharedOptions):
         check_folder(self.out, "fit", (*FILES, *POSTERIOR_FILES))
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}
+        asked["bins"] = read_value(self.bins or "none")
         asked["discount"] = 1.0 if self.factor is None else self.factor
         estimate = self._from_log(asked) if self.counts is None else self._from_counts(asked)
         promise = estimate.solve(goal, **({} if self.points is None else {"points": self.points}))
@@ -108,11 +120,13 @@ class Fit(SharedOptions):
         if self.rewards is not None:
             raise ArgumentError("--rewards requires --counts; a log has a column of rewards")
         start = None if self.start is None else parse_start(self.start)
-        given = asked | {"start": start}
+        given, log = asked | {"start": start}, str(self.log)
+        if is_environment(log) and not Path(log).exists():
+            given["seed"] = FIRST_SEED if self.seed is None else self.seed
         if self.model is not None:  # which determines these
             given |= {"start": None, "discount": 1.0, "horizon": None}
             given["model"] = load_model(self.model, horizon=self.horizon, start=start, discount=self.factor)
-        return fit(self.log, self.confidence, **given)
+        return fit(log, self.confidence, **given)
 
     def _from_counts(self, asked: dict[str, Any]) -> Estimate:
         """The estimate from a table of counts."""

@@ -18,8 +18,8 @@ from typer import Option
 import bqrl
 from bqrl.checks import whole
 from bqrl.cli.output import ProgressBar, explain_resuming
-from bqrl.cli.params import read_params
-from bqrl.cli.problem import CERTAINTY, LEVEL, Objectives, ProblemOptions, read_problem
+from bqrl.cli.params import read_params, read_value
+from bqrl.cli.problem import BINS, CERTAINTY, LEVEL, Objectives, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record
@@ -50,6 +50,7 @@ class RunOptions(ProblemOptions):
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     objective: Objectives = None
     episodes: Annotated[int, Option(help="Number of episodes per run.")] = EPISODES
+    bins: Annotated[str | None, Option(help=BINS)] = None
     seeds: Seeds = 3
     seed: Annotated[int, Option(help="Seed of the first run.")] = FIRST_SEED
     workers: Processes = 1
@@ -69,6 +70,7 @@ class RunOptions(ProblemOptions):
             with TemporaryDirectory() as folder:
                 TensorBoard(folder).close()
         problem, begun = read_problem(self), time.perf_counter()
+        bins = None if self.bins is None else read_value(self.bins)
         most = 1 if problem.mdp is None else len(stems)  # an environment cannot be sent to another process
         stored = problem.mdp is not None or source_of(problem.source).identity  # only runs that can be identified
         kept = self.out if stored else None
@@ -76,15 +78,15 @@ class RunOptions(ProblemOptions):
             experiment = bqrl.compare(
                 problem.source, [(learning.label_of(*entry), *entry) for entry in entries],
                 episodes=self.episodes, seeds=seeds, workers=min(most, self.workers), objective=goal,
-                delta=self.delta, horizon=problem.horizon, folder=kept, watch=watch,
+                delta=self.delta, horizon=problem.horizon, bins=bins, folder=kept, watch=watch,
             )  # fmt: skip
             watch.phase("comparing with the optimum and with random play")
             goals = {"objective": goal.text} if self.objective else {"tau": self.level(TAU)}
             settings = {**self.problem_settings(), **goals, **chosen, "episodes": self.episodes, "seed": first}
             found = learning.Learned(
                 experiment=experiment, words=problem.words, alone=alone, seconds=time.perf_counter() - begun,
-                model=sizes(problem.words.title, problem.source, problem.horizon),
-                settings=settings | {"seeds": self.seeds, "delta": self.delta},
+                model=sizes(problem.words.title, problem.source, problem.horizon, bins),
+                settings=settings | {"seeds": self.seeds, "delta": self.delta, "bins": self.bins},
             )  # fmt: skip
             document, result = learning.learning_document(found), None
             if self.out is not None:

@@ -39,7 +39,9 @@ POLICY = (
 DECIMAL = "Decimal sign of the CSV files, '.' or ','; with ',' semicolons separate their fields."
 OBJECTIVE = f"What to maximise, in place of --tau: {', '.join(FORMS)}."
 Objectives = Annotated[list[str] | None, Option(metavar="NAME:NUMBERS", help=OBJECTIVE)]
-SOURCES = "A .csv, .xlsx, .parquet, .npz or .json file, a named problem or a Gymnasium id (FrozenLake-v1)."
+SOURCES = "A .csv, .xlsx, .parquet, .npz, .json, .umb or .drn file, a named problem or a Gymnasium id (FrozenLake-v1)."
+STRUCTURE = "Reward structure of a .umb or .drn file, which may have several."
+BINS = 'Cells of Box observations: a number per coordinate, or cut points, e.g. "[[0], [-1, 0, 1]]".'
 
 
 def level_of(certainty: str) -> float:
@@ -139,6 +141,7 @@ class ProblemOptions(SharedOptions):
     ] = None
     start: Annotated[str | None, Option(help="First state by its id or name, or its law: Well=0.8,Sick=0.2.")] = None
     columns: Annotated[str | None, Option(help=COLUMN_NAMES)] = None
+    rewards: Annotated[str | None, Option(metavar="NAME", help=STRUCTURE)] = None
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -148,7 +151,7 @@ class ProblemOptions(SharedOptions):
     def problem_settings(self) -> dict[str, Any]:
         """The settings that define the problem."""
         given = {"problem": self.problem, "horizon": self.horizon, "start": self.start}
-        return given | {"discount": self.factor, "columns": self.columns}
+        return given | {"discount": self.factor, "columns": self.columns, "rewards": self.rewards}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -171,11 +174,11 @@ def read_problem(asked: ProblemOptions) -> LoadedProblem:
     path, short = Path(asked.problem), asked.problem.removeprefix("bqrl/").removesuffix("-v0")
     if ending(path) is not None or path.is_file():
         return _from_file(path, asked)
-    if asked.columns is not None:
-        raise ArgumentError(
-            f"columns must be given for .csv, .xlsx and .parquet files only, got {asked.problem[:80]!r}; omit it",
-            name="columns",
-        )
+    for name, kinds in (("columns", ".csv, .xlsx and .parquet"), ("rewards", ".umb and .drn")):
+        if getattr(asked, name) is not None:
+            raise ArgumentError(
+                f"{name} must be given for {kinds} files only, got {asked.problem[:80]!r}; omit it", name=name
+            )
     if short in names():
         known, mdp = about(short), make(short).replace(horizon=asked.horizon, **asked.changes)
         return _model(mdp, asked.words(short, mdp, unit=known.unit, stage=known.stage))
@@ -195,7 +198,9 @@ def _from_file(path: Path, asked: ProblemOptions) -> LoadedProblem:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
-            mdp: MDP = load_model(path, columns=column_names(asked.columns), horizon=asked.horizon, **asked.changes)
+            mdp: MDP = load_model(
+                path, columns=column_names(asked.columns), rewards=asked.rewards, horizon=asked.horizon, **asked.changes
+            )
     except FileNotFoundError as error:
         beside = [other.name for other in path.parent.glob("*")] if not path.is_symlink() else []
         raise FileNotFoundError(f"{error}{nearest(path.name, beside, listed=False)}") from None
@@ -211,7 +216,7 @@ def _from_gymnasium(asked: ProblemOptions) -> LoadedProblem:
     given = asked.problem
     if given not in gymnasium.registry and ":" not in given:
         known = [*names(), *(name for name in gymnasium.registry if not name.startswith("bqrl/"))]
-        kinds = "a model file (.csv, .xlsx, .parquet, .npz, .json) nor a named problem nor a Gymnasium id"
+        kinds = "a model file (.csv, .xlsx, .parquet, .npz, .json, .umb, .drn) nor a named problem nor a Gymnasium id"
         near = nearest(given, known, listed=False) or nearest(given, names())
         raise ArgumentError(f"{given[:80]!r} is neither {kinds}{near}")
     try:

@@ -25,14 +25,14 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import SizeError
-from bqrl.learners.play import World
+from bqrl.learners.play import World, allowed_action
 from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, blank_model, strip_prefix
-from bqrl.mdp.arrays import FloatArray, require
+from bqrl.mdp.arrays import BoolArray, FloatArray, require
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Digits, Observations
 from bqrl.mdp.stepping import Stepper
 from bqrl.mdp.table import Table
-from bqrl.policies.in_env import chosen_action, draw_part
+from bqrl.policies.in_env import chosen_action, draw_part, random_action
 from bqrl.policies.protocol import Policy
 
 END, NEW = 0, 1
@@ -49,11 +49,19 @@ class OpenWorld(World):
         self.steps, self.A = Stepper(env), int(env.action_space.n)
         self._first_action = int(env.action_space.start)
         self.met: dict[Digits, int] = {}  # states by their digits, in the order of appearance
+        self.masks: dict[int, BoolArray] = {}  # actions that were ever allowed in a state, if the environment says so
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all states met so far."""
         return NAMES + tuple(map(self.observations.name, self.met))
+
+    def allowed(self, S: int) -> BoolArray:
+        """Return which actions of the first `S` states may be played, shape (S, A)."""
+        mask = np.ones((S, self.A), bool)
+        for s in range(S):
+            mask[s] = self.masks.get(s, True)
+        return mask
 
     def play(self, behaviour: Policy, chance: np.random.Generator) -> Episode:
         """Play one episode; states that the policy does not know are played at random."""
@@ -62,11 +70,13 @@ class OpenWorld(World):
         memory = behaviour.start()
         states, actions, rewards = [s], [], []
         for h in range(self.H):
-            known = s if s < behaviour.S or behaviour.S == 0 else NEW
+            known, mask = s if s < behaviour.S or behaviour.S == 0 else NEW, self.steps.mask(h)
+            if mask is not None:
+                self.masks[s] = mask | self.masks.get(s, False)
             if known == NEW:
-                a = int(chance.integers(self.A))
+                a = random_action(self.A, mask, chance)
             else:
-                a = chosen_action(behaviour, h, s, memory, chance, self.A)
+                a = allowed_action(chosen_action(behaviour, h, s, memory, chance, self.A), mask, chance)
             observation, r, ended, cut = self.steps.step(a + self._first_action, h + 1)
             s = END if ended else self._state(observation, h + 1)
             states.append(s)
@@ -87,13 +97,15 @@ class OpenWorld(World):
 
     def state(self) -> dict[str, Any]:
         """Return the state of the stream, the number of episodes and the states met."""
-        return super().state() | {"episode": self.steps.episode, "met": list(map(list, self.met))}
+        masks = [[s, *mask.tolist()] for s, mask in self.masks.items()]
+        return super().state() | {"episode": self.steps.episode, "met": list(map(list, self.met)), "masks": masks}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue the stream."""
-        own = ("episode", "met")
+        own = ("episode", "met", "masks")
         self.steps.episode = int(state["episode"])
         self.met = {tuple(map(int, digits)): len(NAMES) + i for i, digits in enumerate(state["met"])}
+        self.masks = {int(s): np.array(mask, bool) for s, *mask in state["masks"]}
         super().restore({key: value for key, value in state.items() if key not in own})
 
 
@@ -106,22 +118,23 @@ class Growing(Learner):
         The learner class and its parameters.
     facts
         Objective, episodes and delta, as in `Task`.
-    H, A
-        Numbers of stages and actions.
+    world
+        The world, which knows the numbers of stages and actions, and the actions allowed in each state.
     rng
         The learner's own random stream.
     """
 
     def __init__(
-        self, maker: Callable[..., Learner], params: dict[str, Any], facts: dict[str, Any], H: int, A: int,
+        self, maker: Callable[..., Learner], params: dict[str, Any], facts: dict[str, Any], world: OpenWorld,
         rng: np.random.Generator,
     ) -> None:  # fmt: skip
+        H = world.H
         if facts["episodes"] * H > MOST:
             raise SizeError(
                 f"a run in an environment without a table must have at most {MOST} steps, got {facts['episodes'] * H}; "
                 "lower episodes or horizon", needed=facts["episodes"] * H, limit=MOST, name="episodes",
             )  # fmt: skip
-        self._maker, self._params, self._facts, self._H, self._A, self.rng = maker, params, facts, H, A, rng
+        self._maker, self._params, self._facts, self._world, self.rng = maker, params, facts, world, rng
         self._episodes: list[Episode] = []
         self._rows: dict[tuple[int, int], dict[tuple[int, float], None]] = {}  # outcomes of each row, in order
         self._first: dict[int, int] = {}  # counts of first states
@@ -170,34 +183,40 @@ class Growing(Learner):
                 self._fits = False
         self._fits &= int(episode.states.max()) < known
 
-    def _rebuild(self) -> None:
+    def _rebuild(self, allowed: BoolArray | None = None) -> None:
         """Build the learner on the larger model and let it observe all episodes again."""
-        self._build()
+        self._build(allowed)
         for episode in self._episodes:
             self.inner.observe(episode)
 
-    def _build(self) -> None:
+    def _build(self, allowed: BoolArray | None = None) -> None:
         """Build the learner on the model of all episodes so far."""
-        model = self._model()
+        S = self._states()
+        self._allowed = self._world.allowed(S) if allowed is None else allowed
+        model = self._model(S, self._world.A)
         self.task = Task(structure=model.structure, model=blank_model(model), discount=1.0, **self._facts)
         self.inner = self._maker(self.task, self.rng, **self._params)
         self._built, self._fits = len(self._episodes), True
 
-    def _model(self) -> MDP:
-        """Return the model of what was seen, with uniform rows."""
-        S, A = 1 + max([NEW, *(int(episode.states.max()) for episode in self._episodes)]), self._A
+    def _states(self) -> int:
+        """Return the number of states in the episodes so far."""
+        return 1 + max([NEW, *(int(episode.states.max()) for episode in self._episodes)])
+
+    def _model(self, S: int, A: int) -> MDP:
+        """Return the model of what was seen, with uniform rows; it has no rows for actions that were never allowed."""
         highest = self._highest if self._highest > self._lowest else self._lowest + 1.0
         unseen = {(END, highest): None, (END, self._lowest): None}
         rows = [
-            {(END, 0.0): None} if s == END else self._rows.get((s, a), {}) | unseen for s in range(S) for a in range(A)
-        ]
+            {} if not self._allowed[s, a] else {(END, 0.0): None} if s == END else self._rows.get((s, a), {}) | unseen
+            for s in range(S) for a in range(A)
+        ]  # fmt: skip
         sizes = np.array([len(row) for row in rows])
         listed = [outcome for row in rows for outcome in row]
         table = Table(
             S=S, A=A, K=1, row_start=np.r_[0, np.cumsum(sizes)], successor=np.array([s for s, _ in listed], np.int32),
-            probability=np.repeat(1.0 / sizes, sizes), reward=np.array([[r for _, r in listed]]),
+            probability=1.0 / np.repeat(sizes, sizes), reward=np.array([[r for _, r in listed]]),
         )  # fmt: skip
-        return MDP.from_table(table, self._H, self._start(S))
+        return MDP.from_table(table, self._world.H, self._start(S))
 
     def _start(self, S: int) -> FloatArray:
         """Return the observed law of the first state; the new state before the first episode."""
@@ -213,7 +232,11 @@ class Growing(Learner):
             name: np.concatenate([np.zeros(0), *(getattr(episode, name) for episode in self._episodes)])
             for name in ("states", "actions", "rewards")
         }
-        return {"lengths": lengths, "built": self._built} | columns | add_prefix("inner_", self.inner.state())
+        return (
+            {"lengths": lengths, "built": self._built, "allowed": self._allowed}
+            | columns
+            | add_prefix("inner_", self.inner.state())
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
@@ -229,7 +252,10 @@ class Growing(Learner):
         episodes = [Episode(*each) for each in zip(*parts, strict=True)] if lengths.size else []
         for episode in episodes[:built]:
             self._store(episode)
-        self._rebuild()
+        allowed = np.asarray(state["allowed"], bool)
+        S = self._states()
+        require(allowed.shape == (S, self._world.A), "allowed", f"have shape {(S, self._world.A)}", allowed.shape)
+        self._rebuild(allowed)
         for episode in episodes[built:]:
             self.observe(episode)
         self.inner.restore(strip_prefix("inner_", state))

@@ -12,13 +12,13 @@ from bqrl.learners.protocol import Episode, Task
 from bqrl.learners.replan import planning_grid
 from bqrl.loops.play import EventSource, find_events
 from bqrl.loops.rollout import draw, play_chances, step
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.mdp.stepping import Stepper
 from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout
-from bqrl.policies.in_env import chosen_action, draw_part
+from bqrl.policies.in_env import chosen_action, draw_part, random_action
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.pairs import check_played
@@ -156,6 +156,8 @@ class GymWorld(World):
             a = chosen_action(behaviour, h, s, memory, chance, int(self.env.action_space.n))
             r, after = 0.0, s
             if not over:
+                if self.table is None:  # a table lists every action, also those that a mask calls useless
+                    a = allowed_action(a, self.steps.mask(h), chance)
                 observation, r, ended, cut = self.steps.step(a + self._first_action, h + 1)
                 after, cut = self._state(observation, h + 1), cut and h + 1 < self.H
                 if cut and not ended:
@@ -201,6 +203,11 @@ class GymWorld(World):
         """Continue the stream."""
         self.steps.episode = int(state["episode"])
         super().restore({key: value for key, value in state.items() if key != "episode"})
+
+
+def allowed_action(a: int, mask: BoolArray | None, chance: np.random.Generator) -> int:
+    """Return the action if the environment allows it, else a random one that it allows."""
+    return a if mask is None or mask[a] else random_action(mask.size, mask, chance)
 
 
 def _event_source(mdp: MDP) -> EventSource | None:

@@ -204,7 +204,7 @@ class Run:
         if task is not None:
             return maker(task, rng, **params)
         assert isinstance(self.world, OpenWorld)
-        return Growing(maker, params, facts, self.world.H, self.world.A, rng)
+        return Growing(maker, params, facts, self.world, rng)
 
     @property
     def _task(self) -> Task:

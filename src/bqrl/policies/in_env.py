@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +13,7 @@ from gymnasium.spaces import Discrete
 from bqrl.checks import bad_type, bad_value
 from bqrl.errors import EpisodeError, PolicyError
 from bqrl.loops.draws import draw
+from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.mdp.stepping import Stepper
@@ -43,30 +46,37 @@ class Player(Protocol):
     def begin(self, seed: int) -> None:
         """Prepare for an episode; all draws of the policy in this episode derive from `seed`."""
 
-    def act(self, h: int, observation: Any) -> Any:
-        """Return the action for the environment."""
+    def act(self, h: int, observation: Any, mask: BoolArray | None) -> Any:
+        """Return the action for the environment; `mask` says which actions it allows, None all of them."""
 
     def learn(self, h: int, reward: float, after: Any) -> None:
         """Take note of the reward and the next observation."""
 
 
 class CallingPlayer:
-    """A policy of others: a function of the observation, or random actions of the environment's own action space."""
+    """A policy of others: a function of the observation, or random actions of the environment's own action space.
+
+    Random actions are drawn among those allowed. A function is played as it is: some environments, such as Taxi, mask actions
+    that have no effect but are valid.
+    """
 
     horizon: int | None = None
     unknown: bool = False
 
-    def __init__(self, env: Any, policy: Any) -> None:
-        self.space, self.policy = env.action_space, policy
+    def __init__(self, env: Any, policy: Any, masked: bool = False) -> None:
+        self.space, self.policy, self.masked = env.action_space, policy, masked
 
     def begin(self, seed: int) -> None:
         """Seed the random actions; functions have no seed."""
         if self.policy is None:
             self.space.seed(seed)
 
-    def act(self, h: int, observation: Any) -> Any:
+    def act(self, h: int, observation: Any, mask: BoolArray | None) -> Any:
         """Return what the policy returns; an array of one Discrete action as an int."""
-        action = self.space.sample() if self.policy is None else self.policy(observation)
+        if self.policy is None:
+            return self.space.sample() if mask is None else self.space.sample(mask=mask.astype(np.int8))
+        masks = {"action_masks": mask} if self.masked and mask is not None else {}
+        action = self.policy(observation, **masks)
         single = isinstance(action, np.ndarray) and action.size == 1 and isinstance(self.space, Discrete)
         return action.reshape(-1)[0] if single else action
 
@@ -77,7 +87,7 @@ class CallingPlayer:
 class PolicyPlayer:
     """One of our policies; it meets the rewards of the environment, so its need is what is still missing there.
 
-    A state that the policy does not know is played by a uniformly random action.
+    A state that the policy does not know is played by a uniformly random action, one that is allowed.
     """
 
     def __init__(self, env: Any, policy: Policy, observations: Observations, states: Sequence[str] | None) -> None:
@@ -95,12 +105,12 @@ class PolicyPlayer:
         self.part = draw_part(self.policy, self.chance)
         self.memory = self.part.start()
 
-    def act(self, h: int, observation: Any) -> Any:
+    def act(self, h: int, observation: Any, mask: BoolArray | None) -> Any:
         """Return the action of the policy in the state of the observation."""
         if h == 0:
             self._s = self._state(observation)
         if self._s < 0:
-            self.unknown, self._a = True, int(self.chance.integers(self.A))
+            self.unknown, self._a = True, random_action(self.A, mask, self.chance)
         else:
             self._a = chosen_action(self.part, h, self._s, self.memory, self.chance, self.A)
         return self._a + self._first
@@ -141,7 +151,9 @@ def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None) -> Pl
     if isinstance(getattr(policy, "policy", None), Policy):
         raise bad_type("policy", policy, f"be {FORMS}", type(policy).__name__, remedy="pass plan.policy")
     if callable(getattr(policy, "predict", None)):
-        return CallingPlayer(env, lambda observation: _predicted(policy, observation))
+        named = inspect.signature(policy.predict).parameters
+        most_likely = {"deterministic": True} if "deterministic" in named else {}
+        return CallingPlayer(env, partial(_predicted, policy, **most_likely), "action_masks" in named)
     if not callable(policy):
         raise bad_type("policy", policy, f"be {FORMS}")
     return CallingPlayer(env, policy)
@@ -169,7 +181,7 @@ def play_steps(steps: Stepper, player: Player, seed: int, episode: int, horizon:
     observation = steps.reset(world_seed)
     player.begin(policy_seed)
     for h in range(LONGEST if horizon is None else horizon):
-        action = player.act(h, observation)
+        action = player.act(h, observation, steps.mask(h))
         after, reward, ended, cut = steps.step(action, h + 1)
         last = horizon is not None and h + 1 == horizon
         yield Step(observation, action, reward, after, ended, (cut or last) and not ended)
@@ -180,9 +192,9 @@ def play_steps(steps: Stepper, player: Player, seed: int, episode: int, horizon:
     raise steps.error(LONGEST, "an end of the episode", "none", "; pass horizon=")
 
 
-def _predicted(policy: Any, observation: Any) -> Any:
-    """Return the action that an object predicts, as in Stable-Baselines3."""
-    found = policy.predict(observation, deterministic=True)
+def _predicted(policy: Any, observation: Any, **options: Any) -> Any:
+    """Return the action that an object predicts, as in Stable-Baselines3; `action_masks` as in its MaskablePPO."""
+    found = policy.predict(observation, **options)
     return found[0] if isinstance(found, tuple) else found
 
 
@@ -195,6 +207,11 @@ def chosen_action(policy: Policy, h: int, s: int, memory: Any, chance: np.random
         where = f"the action in state {s} at stage {h + 1}"
         raise PolicyError(f"{where} must be from 0 to {A - 1}, got {a}", stage=h, state=s, action=a)
     return a
+
+
+def random_action(A: int, mask: BoolArray | None, chance: np.random.Generator) -> int:
+    """Return a uniformly random action among those allowed."""
+    return int(chance.integers(A)) if mask is None else int(chance.choice(np.flatnonzero(mask)))
 
 
 def draw_part(policy: Policy, chance: np.random.Generator) -> Policy:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box
 
-from bqrl.display import format_number, percent
+from bqrl.display import format_number, percent, plural
 from bqrl.errors import ArgumentError, PolicyError, SizeError
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Buffered, Objective, Quantile
@@ -185,10 +186,11 @@ def plan_document(solved: Solved) -> dict[str, Any]:
     }
 
 
-def sizes(name: str, source: Any, horizon: int | None = None) -> dict[str, Any]:
+def sizes(name: str, source: Any, horizon: int | None = None, bins: Any = None) -> dict[str, Any]:
     """Name and sizes of a problem: of a model, or of an environment that is played for `horizon` stages."""
     if not isinstance(source, MDP):
-        S, A = Observations(source.observation_space).size, source.action_space.n
+        space, A = source.observation_space, source.action_space.n
+        S = None if bins is None and isinstance(space, Box) else Observations(space, bins).size
         found = {"name": name, "states": S, "actions": A, "horizon": horizon, "discount": 1.0}
         return found | {"start": "chosen by the environment"}
     first = np.flatnonzero(source.mu)
@@ -206,7 +208,10 @@ def sizes(name: str, source: Any, horizon: int | None = None) -> dict[str, Any]:
 def in_one_line(model: Mapping[str, Any], words: Words) -> str:
     """The sizes of a problem in one line."""
     nouns = {"states": words.state, "actions": words.action, "horizon": words.stage}
-    parts = [*(words.count(noun, model[key]) for key, noun in nouns.items()), f"start {model['start']}"]
+    parts = [
+        f"continuous {plural(noun) or noun}" if model[key] is None else words.count(noun, model[key])
+        for key, noun in nouns.items()
+    ] + [f"start {model['start']}"]
     return ", ".join([*parts, f"discount {format_number(model['discount'])}"] if model["discount"] != 1.0 else parts)
 
 

@@ -42,6 +42,7 @@ def compare(
     objective: Objective | None = None,
     delta: float = DELTA,
     horizon: int | None = None,
+    bins: Any = None,
     folder: str | Path | None = None,
     watch: Watch | None = None,
 ) -> Experiment:
@@ -66,6 +67,8 @@ def compare(
         Error probability of confidence radii.
     horizon
         Number of stages, if the environment does not fix it.
+    bins
+        Cells of Box observations, as for `learn`.
     folder
         Stores every finished run, so that a later call with the same folder repeats none of them. Requires learners by name
         and a model or registered environment, so that runs can be identified.
@@ -92,11 +95,12 @@ def compare(
     for i, one in enumerate(contenders):
         # Find the mistakes of all learners before the first run.
         check_params(find_learner(one.learner), dict(one.params))
-        first = Run(source.model, one.learner, goal, episodes, chosen[0], horizon=horizon, delta=delta, **one.params)
+        shared: dict[str, Any] = {"horizon": horizon, "bins": bins, "delta": delta}
+        first = Run(source.model, one.learner, goal, episodes, chosen[0], **shared, **one.params)
         runs[one.label] = batch = [
             RunSpec(
                 problem=source, learner=one.learner, params=one.params, objective=goal, episodes=first.total,
-                delta=delta, seed=seed, horizon=horizon, notes=True, key="" if folder is not None else f"{i} {seed}",
+                seed=seed, notes=True, key="" if folder is not None else f"{i} {seed}", **shared,
             )
             for seed in chosen
         ]  # fmt: skip

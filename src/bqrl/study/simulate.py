@@ -52,8 +52,9 @@ def simulate(
     policy : Policy, callable, object with `predict`, array_like or str
         In a model, a policy in any form that `evaluate` accepts; a function or a custom Policy is called at every step, so
         it may draw its actions. In an environment, a Policy, a function of the observation, an object with
-        predict(observation, deterministic=True), or "random". A Policy tracks the rewards of the environment. `seed` does
-        not control the draws of functions.
+        predict(observation, deterministic=True), or "random", which draws among the actions of info["action_mask"]. A Policy
+        tracks the rewards of the environment. To draw from a network, pass `lambda seen: model.predict(seen)[0]`; `seed`
+        does not control the draws of functions.
     episodes : int
         Number of episodes.
     seed : int, Generator or None
@@ -88,13 +89,13 @@ def simulate(
     """
     workers = whole(workers, "workers", 1)
     if not _is_environment(problem):
+        mdp = problem if isinstance(problem, (GridModel, StepModel)) else check_mdp(problem)
         given = {"horizon": horizon, "states": states, "bins": bins}
         for name, value in given.items():
             if value is not None:
                 raise bad_value(name, value, "be None for a model", remedy="it is for environments")
-        if isinstance(problem, GridModel):
-            return Sample(play_continuous(problem, policy, episodes, seed))
-        mdp = problem if isinstance(problem, StepModel) else check_mdp(problem)
+        if isinstance(mdp, GridModel):
+            return Sample(play_continuous(mdp, policy, episodes, seed))
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
         found = simulate_model(mdp, policy, episodes, rng, labels=labels, rewards=rewards, outcome=outcome)
         return Sample(found)

@@ -53,6 +53,7 @@ class RunSpec:
     delta: float
     seed: int
     horizon: int | None = None  # of an environment
+    bins: Any = None  # of an environment
     notes: bool = False  # whether the learner's notes are stored
     key: str = ""  # name of the run if it is not stored
     code: str = field(default_factory=fingerprint)
@@ -73,7 +74,7 @@ class RunSpec:
 
     def start(self) -> Run:
         """The run before its first episode."""
-        options = {"delta": self.delta, "horizon": self.horizon, **self.params}
+        options = {"delta": self.delta, "horizon": self.horizon, "bins": self.bins, **self.params}
         return Run(self.problem.model, self.learner, self.objective, self.episodes, self.seed, **options)
 
     def __str__(self) -> str:
