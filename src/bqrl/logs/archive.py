@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,34 +10,15 @@ import numpy as np
 from bqrl.checks import one_line
 from bqrl.errors import FileFormatError
 from bqrl.logs.balls import Balls
-from bqrl.mdp.arrays import FloatArray, IntArray, damage_error, require
+from bqrl.logs.observed import Observed
+from bqrl.mdp.arrays import damage_error, require
 from bqrl.mdp.files.npz import OPTIONAL, STORED, model_arrays, read_stored
 from bqrl.mdp.model import MDP
 
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class StoredEstimate:
-    """The fields of an estimate that files hold; `Estimate` describes them."""
-
-    mdp: MDP
-    balls: Balls
-    confidence: float
-    assumptions: tuple[str, ...]
-    returns: FloatArray
-    episodes: int
-    steps: int
-    tries: IntArray
-    uncounted: IntArray
-    start_atoms: int
-    floor: float
-    lowest: float
-    added: tuple[int, ...]
-    adaptive: bool = False
-
-
-def estimate_arrays(estimate: StoredEstimate) -> dict[str, Any]:
+def estimate_arrays(estimate: Observed) -> dict[str, Any]:
     """Return the estimate as arrays; refits and noise are not stored."""
     model, balls = model_arrays(estimate.mdp), estimate.balls
     found = {
