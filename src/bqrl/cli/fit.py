@@ -34,6 +34,7 @@ REWARDS = "With --counts: a table with the columns state, action, reward and opt
 ABSORBING = "A state that is never left and pays nothing, such as Dead; repeatable."
 KNOWN = "Rows known exactly: a table with the columns state, action, next_state, probability and reward."
 KNOWN_MODEL = "A model whose outcomes and rewards are right; only its probabilities are estimated."
+ADAPTIVE = "Whether the policy that wrote the log changed with the data; by default a test looks for it."
 AT_LEAST = "A promise that suffices (a number, or old: that of the old policy); the plan is the best one that keeps it."
 ROUND = "Round rewards down to multiples of this number; the promise stays valid."
 PSA = "Also draw this many models from the posterior and show the policy's value in each (no promise)."
@@ -79,7 +80,7 @@ class Fit(SharedOptions):
     at_least: Annotated[str | None, Option(metavar="PROMISE", help=AT_LEAST)] = None
     points: Annotated[int | None, Option(help="Number of grid points if returns have no exact grid.")] = None
     psa: Annotated[int | None, Option(metavar="DRAWS", help=PSA)] = None
-    adaptive: Annotated[bool, Option("--adaptive", help="The policy that wrote the log changed with the data.")] = False
+    adaptive: Annotated[bool | None, Option("--adaptive/--one-policy", help=ADAPTIVE)] = None
 
     def run(self) -> None:
         """Fit the log or the counts, plan, and show the policies, the promise and what limits it."""
@@ -140,7 +141,7 @@ class Fit(SharedOptions):
     def _from_counts(self, asked: dict[str, Any]) -> Estimate:
         """The estimate from a table of counts."""
         for name in LOG_ONLY:
-            if asked[name]:
+            if asked[name] not in (None, False):
                 raise ArgumentError(f"--{name.replace('_', '-')} is for logs, not for --counts; leave it out")
         if self.horizon is None:
             raise ArgumentError("--counts requires --horizon, the number of stages")

@@ -33,7 +33,7 @@ def estimate_arrays(estimate: Observed) -> dict[str, Any]:
                 estimate.adaptive,
             ]
         ),
-        "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest]),
+        "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest, estimate.drift or 0.0]),
     }  # fmt: skip
     return found | {name: model[name] for name in OPTIONAL if name in model}
 
@@ -69,7 +69,8 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
         f"{uncounted.shape} of {uncounted.dtype}",
     )
     rows, free, episodes, steps, _, atoms, adaptive = (int(x) for x in arrays["whole"].tolist())
-    delta, confidence, floor, lowest = (float(x) for x in arrays["numbers"].tolist())
+    require(arrays["numbers"].shape == (5,), "numbers", "have 5 entries", arrays["numbers"])
+    delta, confidence, floor, lowest, drift = (float(x) for x in arrays["numbers"].tolist())
     returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
     require(returns.ndim == 1, "returns", "be a list", f"shape {returns.shape}")
     valid = added.ndim == 1 and added.dtype.kind in "iu" and not np.any(added >= mdp.S)
@@ -83,5 +84,5 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
         "balls": Balls(known=known, **per_row, free=bool(free), rows=rows, delta=delta, fixed=bool(arrays["fixed"])),
         "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "episodes": episodes,
         "steps": steps, "tries": tries, "uncounted": uncounted, "start_atoms": atoms, "floor": floor, "lowest": lowest,
-        "added": tuple(added.tolist()), "adaptive": bool(adaptive),
+        "added": tuple(added.tolist()), "adaptive": bool(adaptive), "drift": drift or None,
     }  # fmt: skip

@@ -43,6 +43,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.files import write_arrays
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.facts import (
+    Drift,
     Fact,
     Guaranteed,
     LowersPromise,
@@ -167,6 +168,7 @@ class Estimate(Observed, Charted):
         chosen = self._choose(plan, plain, at_least)
         value = plan.value if at_least is None else max(at_least, self._kernels(tau).promise_of(chosen.policy))
         facts: list[Fact] = [self._promised(tau, beta, value), *self._open_states()]
+        facts += [] if self.drift is None else [Drift(p_value=self.drift)]
         facts += [*self._same_promise(plan, chosen, at_least), *self._worth_more(plan, plain, chosen)]
         facts += self._lowered(tau, beta, plan.value)
         proofs = (note for note in plan.notes if not isinstance(note, Guaranteed))  # the promise replaces it

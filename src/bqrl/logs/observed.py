@@ -60,7 +60,9 @@ class Observed:
     added : tuple of int
         Indices of the states "(end)" and "(unseen)"; empty if a model was given.
     adaptive : bool
-        Whether the log was declared adaptive, so that the policy that wrote it has no promise.
+        Whether the log was declared adaptive or seems to be, so that the policy that wrote it has no promise.
+    drift : float or None
+        The p-value if a test found that the actions change along the log; None if it found nothing or was not needed.
     """
 
     mdp: MDP
@@ -77,6 +79,7 @@ class Observed:
     lowest: float
     added: tuple[int, ...]
     adaptive: bool = False
+    drift: float | None = None
 
     @property
     def counts(self) -> IntArray:

@@ -209,6 +209,13 @@ class WorthMore(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drift(Fact):
+    """The logged actions change along the log, so the old policy has no promise."""
+
+    p_value: float  # of the permutation test
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LowersPromise(Fact):
     """A declaration lowers the promise."""
 

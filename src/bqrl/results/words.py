@@ -541,6 +541,14 @@ def _(fact: facts.WorthMore, words: Words = PLAIN) -> str:
 
 
 @remark.register
+def _(fact: facts.Drift, words: Words = PLAIN) -> str:
+    return (
+        f"the actions change between the first and the second half of the log (permutation test, p = {fact.p_value:g}), so the "
+        "old policy has no promise; if the episodes are independent and follow one policy, declare adaptive=False"
+    )
+
+
+@remark.register
 def _(fact: facts.LowersPromise, words: Words = PLAIN) -> str:
     value, without = (
         "none" if x == -math.inf else words.amount(format_number(x, direction=-1)) for x in (fact.value, fact.without)
