@@ -12,7 +12,7 @@ from bqrl.errors import FileFormatError
 from bqrl.logs.balls import Balls
 from bqrl.logs.observed import Observed
 from bqrl.mdp.arrays import damage_error, require
-from bqrl.mdp.files.npz import OPTIONAL, STORED, model_arrays, read_stored
+from bqrl.mdp.files.npz import FURTHER, OPTIONAL, STORED, model_arrays, read_stored
 from bqrl.mdp.model import MDP
 
 FORMAT = 1
@@ -35,7 +35,12 @@ def estimate_arrays(estimate: Observed) -> dict[str, Any]:
         ),
         "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest, estimate.drift or 0.0]),
     }  # fmt: skip
-    return found | {name: model[name] for name in OPTIONAL if name in model}
+    return found | {name: array for name, array in model.items() if _optional(name)}
+
+
+def _optional(name: str) -> bool:
+    """Return whether an array belongs to a part of the model that it may lack; noise is not stored."""
+    return name in OPTIONAL or name.startswith(FURTHER)
 
 
 def fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,7 +56,9 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
     if arrays["bqrl_estimate"].shape != () or int(arrays["bqrl_estimate"]) != FORMAT:
         message = f"expected an estimate of format {FORMAT}, got {one_line(arrays['bqrl_estimate'])}; save it again"
         raise FileFormatError(message, column="bqrl_estimate")
-    mdp = MDP.from_table(**read_stored({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays}))
+    mdp = MDP.from_table(
+        **read_stored({name: array for name, array in arrays.items() if name in STORED or _optional(name)})
+    )
     kinds_of = {"visits": "iu", "outcomes": "iu", "seen": "iu", "tries": "iu", "most": "fiu", "exact": "b"}
     per_row = {name: np.asarray(arrays[name]) for name in kinds_of}
     for name, kinds in kinds_of.items():

@@ -17,7 +17,7 @@ promise, and the balls take the whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -33,6 +33,7 @@ from bqrl.laws.objectives import (
     check_objective,
     quantile_objective,
 )
+from bqrl.logs.acceptability import Acceptability, acceptability
 from bqrl.logs.archive import estimate_arrays, fields
 from bqrl.logs.candidates import PLUG_IN, ROBUST_PLAN, Choice, Set, choose, usual_actions
 from bqrl.logs.limits import next_target, shares
@@ -41,6 +42,7 @@ from bqrl.logs.posterior import PosteriorDraws, posterior_draws
 from bqrl.logs.trials import contradicted
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.files import write_arrays
+from bqrl.mdp.outcomes import REWARD
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.facts import (
     Drift,
@@ -410,6 +412,52 @@ class Estimate(Observed, Charted):
         1.0
         """
         return posterior_draws(self, self.events, policy, draws, tau, prior, seed, points)
+
+    def acceptability(
+        self, policies: Mapping[str, Any], *, cost: str, effect: str = REWARD, thresholds: Sequence[float], draws: int = 1000,
+        prior: float = 1.0, seed: int | None = 0, discounts: Mapping[str, float] | None = None,
+    ) -> Acceptability:  # fmt: skip
+        """Return how probable it is that each strategy is cost-effective, at several willingness-to-pay thresholds.
+
+        In each model drawn from the posterior, the net benefit of a strategy at a threshold is threshold times its mean effect
+        minus its mean cost. The cost-effectiveness acceptability curve is the share of the draws in which a strategy has the
+        highest net benefit. Like `psa`, this is a statement about the posterior and not a promise.
+
+        Parameters
+        ----------
+        policies : dict
+            At least two strategies by name: plans, or policies in any form that `evaluate` accepts.
+        cost, effect : str
+            Names of outcomes of `estimate.mdp`; "reward" is its reward.
+        thresholds : sequence of float
+            Amounts that one unit of effect is worth, at least 0.
+        draws : int
+            Number of models.
+        prior : float
+            Total weight of the Dirichlet prior per row, spread evenly over its outcomes.
+        seed : int or None
+            Seed of the draws; None draws a fresh one. All strategies are evaluated in the same models.
+        discounts : dict, optional
+            Discounts of further outcomes by name; see `expected_outcomes`.
+
+        Returns
+        -------
+        Acceptability
+            With `rows()`, `chart()` and `sentence`.
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> counts = {"state": ["s"] * 4, "action": ["old", "old", "new", "new"], "next_state": ["s", "Dead"] * 2}
+        >>> years, costs = {"s": 1.0}, {("s", "old"): 0.0, ("s", "new"): 1000.0}
+        >>> table = counts | {"count": [60, 40, 90, 10]}
+        >>> estimate = bqrl.fit_counts(table, years, horizon=3, absorbing=["Dead"], outcomes={"cost": costs})
+        >>> strategies = {"old": "always:old", "new": "always:new"}
+        >>> found = estimate.acceptability(strategies, cost="cost", thresholds=[0, 20_000], draws=200)
+        >>> [(row["threshold"], row["strategy"], row["probability"]) for row in found.rows() if row["best"]]
+        [(0.0, 'old', 1.0), (20000.0, 'new', 1.0)]
+        """
+        return acceptability(self, self.events, policies, cost, effect, thresholds, draws, prior, seed, discounts)
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
 

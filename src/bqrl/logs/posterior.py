@@ -24,6 +24,7 @@ from bqrl.logs.observed import Observed
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import returns_grid
 from bqrl.mdp.grid import Lattice
+from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.follow import Follower
 from bqrl.planners.plan import Plan
@@ -182,10 +183,15 @@ def _evaluator(estimate: Observed, policy: Any, points: int) -> Callable[[FloatA
             return lambda p, mu: _positive_law(values, follower.law(played, p))
 
     def law(p: FloatArray, mu: FloatArray | None) -> Law:
-        drawn = mdp.with_probability(p) if mu is None else mdp.with_probability(p).replace(start=mu)
+        drawn = drawn_model(mdp, p, mu)
         return evaluate(drawn, played if problem is mdp else policy, points=points, rewards=THIS_MODEL)
 
     return law
+
+
+def drawn_model(mdp: MDP, p: FloatArray, mu: FloatArray | None) -> MDP:
+    """Return the model with drawn probabilities and, if it is drawn, the law of the first state."""
+    return mdp.with_probability(p) if mu is None else mdp.with_probability(p).replace(start=mu)
 
 
 def _positive_law(values: FloatArray, mass: FloatArray) -> Law:
