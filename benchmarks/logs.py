@@ -1,14 +1,15 @@
 """Promises from logged episodes: whether they hold, what they are worth, and the time to read a large log.
 
     python benchmarks/logs.py                              read and fit a log of a million steps
-    python benchmarks/logs.py coverage FILE.csv [500 [N]]  append one line per simulated log (of N episodes); resumes
+    python benchmarks/logs.py coverage FILE.csv 500 300    append lines for 500 logs of 300 episodes per cell; resumes
     python benchmarks/logs.py table FILE.csv [CHART.png]   summarise FILE.csv, and draw the promise against the episodes
     python benchmarks/logs.py icu                          10,000 episodes of ICU-Sepsis under the expert policy
 
-Coverage is the share of simulated logs in which both promises hold in the true model, that of the new plan and that of the
-old policy; it must be at least the confidence. Five problems, three kinds of logging: "fixed" plays every action alike; "cuts"
-does, too, and cuts every twentieth episode off after a random step; "adaptive" replans after each tenth of the log on the
-frequencies so far and then plays the action with the best mean in 7 of 10 steps, and is declared as such.
+Coverage is the share of simulated logs in which a promise holds in the true model, with its Clopper-Pearson interval; that of
+both promises at once, the new plan's and the old policy's, must be at least the confidence. Five problems, three kinds of
+logging: "fixed" plays every action alike; "cuts" does, too, and cuts every twentieth episode off after a random step;
+"adaptive" replans after each tenth of the log on the frequencies so far and then plays the action with the best mean in 7 of
+10 steps, and is declared as such. The seed of a log is its cell, so that the same cell has the same bits in every run.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
 import bqrl
 from bqrl.envs.icu_sepsis import _folder as data_folder
@@ -38,7 +41,7 @@ LOGGING = ("fixed", "adaptive", "cuts")
 CONFIDENCES = (0.95, 0.9)
 CUT = 0.05  # share of the episodes that are cut off
 WAYS = ("nothing known", "support known", "shared noise")
-EPISODES = (300, 1000, 100, 3000, 10_000)  # in the order of the run
+EPISODES = (300, 1000, 3000, 10_000)
 REPLANS = 10  # of the adaptive logging policy
 FIELDS = (
     "problem", "logging", "episodes", "repetition", "confidence", "known", "promise", "truth", "claimed", "plug_in", "old",
@@ -161,41 +164,45 @@ def true_value(mdp: MDP, plan: bqrl.Plan) -> float:
     return bqrl.evaluate(mdp, plan.policy, rewards="this model").quantile(TAU)
 
 
-def promises(
-    mdp: MDP, kind: str, episodes: int, seed: Any, confidences: tuple[float, ...] = (CONFIDENCE,)
-) -> Iterator[dict[str, Any]]:
-    """For each way on one simulated log: both promises and their true values, the plug-in plan's claim and true value."""
+def promises(mdp: MDP, kind: str, episodes: int, seed: Any) -> Iterator[dict[str, Any]]:
+    """For each way and confidence on one simulated log: both promises, the plug-in plan's claim, and all true values."""
     log = simulated(mdp, kind, episodes, np.random.default_rng(seed))
     old_truth = bqrl.evaluate(mdp, bqrl.StochasticPolicy(uniform(mdp))).quantile(TAU)
-    for confidence, way in product(confidences, ways(mdp)):
-        estimate = fitted(mdp, log, way, kind, confidence)
-        truth = embedded(mdp, estimate) if estimate.added else mdp
-        plan, plug_in = estimate.solve(TAU), estimate.plug_in(TAU)
-        yield {
-            "confidence": confidence, "known": way,
-            "promise": plan.value, "truth": true_value(truth, plan),
-            "claimed": plug_in.value, "plug_in": true_value(truth, plug_in),
-            "old": estimate.old_promise(TAU), "old_truth": old_truth,
-        }  # fmt: skip
+    for way in ways(mdp):
+        first = fitted(mdp, log, way, kind)
+        truth = embedded(mdp, first) if first.added else mdp
+        plug_in = first.plug_in(TAU)
+        for confidence in CONFIDENCES:
+            estimate = at_confidence(first, confidence)
+            plan = estimate.solve(TAU)
+            yield {
+                "confidence": confidence, "known": way,
+                "promise": plan.value, "truth": true_value(truth, plan),
+                "claimed": plug_in.value, "plug_in": true_value(truth, plug_in),
+                "old": estimate.old_promise(TAU), "old_truth": old_truth,
+            }  # fmt: skip
 
 
-def coverage(path: Path, repetitions: int, sizes: tuple[int, ...] = EPISODES) -> None:
-    """Append one line per problem, logging policy, number of episodes, log and way; lines already there are not repeated."""
+def at_confidence(estimate: Estimate, confidence: float) -> Estimate:
+    """The estimate from the same log at another confidence: frequencies stay, and error probabilities scale."""
+    share = (1.0 - confidence) / (1.0 - estimate.confidence)
+    balls = replace(estimate.balls, delta=estimate.balls.delta * share)
+    return replace(estimate, confidence=confidence, balls=balls, refits={}, trials={}, _memo={})
+
+
+def coverage(path: Path, logs: int, sizes: tuple[int, ...]) -> None:
+    """Append the lines of the logs of every problem, logging policy and number of episodes; logs already there are skipped."""
     done = {tuple(line[name] for name in FIELDS[:4]) for line in lines(path)}
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
         if not done:
             writer.writeheader()
-        known = list(problems().items())
-        some = [(sizes[0], repetitions), *((size, repetitions // 5) for size in sizes[1:])]  # medians need fewer logs
-        for episodes, logs in [*some, *((size, repetitions) for size in sizes[1:])]:
-            for k, (i, (name, mdp)), kind in product(range(logs), enumerate(known), LOGGING):
-                cell = {"problem": name, "logging": kind, "episodes": episodes, "repetition": k}
-                if tuple(map(str, cell.values())) not in done:
-                    done.add(tuple(map(str, cell.values())))
-                    seed = (i, LOGGING.index(kind), episodes, k)
-                    writer.writerows(cell | found for found in promises(mdp, kind, episodes, seed, CONFIDENCES))
-                    file.flush()
+        for episodes, k, (i, (name, mdp)), kind in product(sizes, range(logs), enumerate(problems().items()), LOGGING):
+            cell = {"problem": name, "logging": kind, "episodes": episodes, "repetition": k}
+            if tuple(map(str, cell.values())) not in done:
+                seed = (i, LOGGING.index(kind), episodes, k)
+                writer.writerows([cell | found for found in promises(mdp, kind, episodes, seed)])
+                file.flush()
 
 
 def lines(path: Path) -> list[dict[str, str]]:
@@ -216,17 +223,23 @@ def summary(path: Path) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for (confidence, name, kind, way, episodes), found in cells.items():
         promise, truth, claimed, plug_in, old, old_truth = (np.array([one[key] for one in found]) for key in FIELDS[6:])
-        both = (promise <= truth + 1e-9) & (old <= old_truth + 1e-9)
+        new_holds, old_holds = promise <= truth + 1e-9, old <= old_truth + 1e-9
         rows.append(
             (
-                float(confidence), name, kind, way, int(episodes), len(found), float(np.mean(both)),
-                float(np.mean(promise <= truth + 1e-9)), float(np.mean(old <= old_truth + 1e-9)),
+                float(confidence), name, kind, way, int(episodes), len(found),
+                *(share(held) for held in (new_holds & old_holds, new_holds, old_holds)),
                 float(np.median(np.maximum(promise, old))), float(np.median(promise)), float(np.median(old)),
                 float(np.median(truth)), best[name], float(np.median(plug_in)), float(np.mean(claimed > plug_in + 1e-9)),
             )
         )  # fmt: skip
     order = {name: i for i, name in enumerate((*problems(), *LOGGING, *WAYS))}
     return sorted(rows, key=lambda row: (-float(str(row[0])), *(order[str(row[i])] for i in (1, 2, 3)), row[4]))
+
+
+def share(held: np.ndarray) -> str:
+    """The share of the logs in which a promise held, with its 95 % Clopper-Pearson interval."""
+    found = binomtest(int(held.sum()), held.size).proportion_ci(0.95, "exact")
+    return f"{held.mean():.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def large_file(steps: int) -> None:
@@ -309,7 +322,7 @@ def main() -> None:
 
     words = sys.argv[1:]
     if words[:1] == ["coverage"]:
-        coverage(Path(words[1]), int(words[2]) if words[2:] else 500, tuple(map(int, words[3:])) or EPISODES)
+        coverage(Path(words[1]), int(words[2]), tuple(map(int, words[3:])))
     elif words[:1] == ["table"]:
         rows = summary(Path(words[1]))
         head = (

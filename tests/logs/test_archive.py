@@ -36,7 +36,8 @@ def test_files_that_are_no_estimates_are_one_line(tmp_path):
         ({"most": np.array([["x"]])}, r"'most' must have one entry .*, got \(1, 1\) of <U1"),
         ({"added": np.array([99])}, r"'added' must be a list of states below 3, got"),
         ({"whole": np.array([0, 0, 20, 20, 20, 1, 0])}, "'whole' must hold counts, got"),
-        ({"numbers": np.array([2.0, 0.95, 0.0, 0.0])}, "'numbers' must begin with delta and the confidence"),
+        ({"numbers": np.array([0.1, 0.95, 0.0, 0.0])}, "'numbers' must have 5 entries"),
+        ({"numbers": np.array([2.0, 0.95, 0.0, 0.0, 0.0])}, "'numbers' must begin with delta and the confidence"),
     ],
 )
 def test_damaged_arrays_are_one_line(changes, words):

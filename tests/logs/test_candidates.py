@@ -9,7 +9,7 @@ import bqrl
 from bqrl.laws.law import Law
 from bqrl.logs.candidates import PLUG_IN, usual_actions
 from bqrl.logs.fit import fit
-from bqrl.planners.facts import SamePromise
+from bqrl.planners.facts import SamePromise, WorthMore
 
 
 def problem_and_estimate(seed):
@@ -79,3 +79,41 @@ def test_the_chosen_policy_is_worth_at_least_the_robust_plan_and_keeps_its_promi
 def test_buffered_promises_of_a_policy_are_below_those_of_the_plan():
     estimate = fit(coin(400, 380), reward_range=(0, 1))
     assert estimate.promise_of(estimate.plug_in(0.3, 0.2), 0.3, 0.2) == pytest.approx(estimate.solve(0.3, 0.2).value)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_a_plan_for_a_lower_promise_keeps_it_and_is_worth_no_less(seed):
+    problem, estimate = problem_and_estimate(seed)
+    best = estimate.solve(0.4)
+    for lower in (best.value, best.value - 1.0, best.value - 3.0):
+        if estimate.trivial(best.value):
+            continue
+        plan = estimate.solve(0.4, at_least=lower)
+        law = exact_law(problem, estimate, plan.policy)
+        assert lower <= plan.value <= Law(np.array([*law]), np.array([*law.values()])).quantile(0.4) + 1e-9
+        assert plan.value == pytest.approx(estimate.promise_of(plan, 0.4))
+        assert plan.nominal >= best.nominal
+
+
+def test_the_highest_promise_of_a_machine_does_not_hide_a_better_plan():
+    """The highest promise, -15, comes from a plan worth -15, where the plug-in plan is worth 41 and promises -36."""
+    mdp, log = simulated("machine", 1000)
+    estimate = study.fitted(mdp, log, "nothing known")
+    plan, plain = estimate.solve(0.1), estimate.plug_in(0.1)
+    (fact,) = (note for note in plan.notes if isinstance(note, WorthMore))
+    assert (fact.chosen, fact.value) == (plan.nominal, plain.value)
+    assert fact.promise == estimate.promise_of(plain, 0.1)
+    assert estimate.old_promise(0.1) < fact.promise < plan.value
+    assert any(f"at_least={fact.promise:g}" in text for text in plan.remarks)
+    other = estimate.solve(0.1, at_least=fact.promise)
+    assert (other.nominal, other.details["chosen"]) == (plain.value, PLUG_IN)
+    assert other.value >= fact.promise
+    assert bqrl.evaluate(mdp, other, rewards="this model").quantile(0.1) >= other.value
+
+
+def test_no_more_than_the_highest_promise_can_be_asked_for():
+    estimate = fit(coin(400, 380), reward_range=(0, 1))
+    with pytest.raises(bqrl.errors.ArgumentError, match="at_least must be at most 0, the highest promise, got 2"):
+        estimate.solve(0.1, at_least=2.0)
+    with pytest.raises(bqrl.errors.ArgumentError, match="at_least must be given without a buffer"):
+        estimate.solve(0.3, 0.2, at_least=0.0)

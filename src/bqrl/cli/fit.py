@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +12,11 @@ from typer import Argument, Option
 from bqrl.cli.params import column_names, read_value
 from bqrl.cli.problem import BINS, CERTAINTY, COLUMN_NAMES, LEVEL, Objectives, SharedOptions
 from bqrl.errors import ArgumentError
+from bqrl.laws.objectives import Objective
 from bqrl.logs.counts import fit_counts
-from bqrl.logs.estimate import Estimate, promised_levels
+from bqrl.logs.estimate import Estimate
 from bqrl.logs.fit import CONFIDENCE, fit
+from bqrl.logs.observed import promised_levels
 from bqrl.logs.played import is_environment
 from bqrl.mdp.files.facts import parse_start
 from bqrl.mdp.load import load_model
@@ -34,6 +37,8 @@ REWARDS = "With --counts: a table with the columns state, action, reward and opt
 ABSORBING = "A state that is never left and pays nothing, such as Dead; repeatable."
 KNOWN = "Rows known exactly: a table with the columns state, action, next_state, probability and reward."
 KNOWN_MODEL = "A model whose outcomes and rewards are right; only its probabilities are estimated."
+ADAPTIVE = "Whether the policy that wrote the log changed with the data; by default a test looks for it."
+AT_LEAST = "A promise that suffices (a number, or old: that of the old policy); the plan is the best one that keeps it."
 ROUND = "Round rewards down to multiples of this number; the promise stays valid."
 PSA = "Also draw this many models from the posterior and show the policy's value in each (no promise)."
 LOG_ONLY = (
@@ -83,9 +88,10 @@ class Fit(SharedOptions):
     known: Annotated[Path | None, Option(metavar="FILE", help=KNOWN)] = None
     model: Annotated[Path | None, Option(metavar="FILE", help=KNOWN_MODEL)] = None
     round_rewards: Annotated[float | None, Option(help=ROUND)] = None
+    at_least: Annotated[str | None, Option(metavar="PROMISE", help=AT_LEAST)] = None
     points: Annotated[int | None, Option(help="Number of grid points if returns have no exact grid.")] = None
     psa: Annotated[int | None, Option(metavar="DRAWS", help=PSA)] = None
-    adaptive: Annotated[bool, Option("--adaptive", help="The policy that wrote the log changed with the data.")] = False
+    adaptive: Annotated[bool | None, Option("--adaptive/--one-policy", help=ADAPTIVE)] = None
 
     def run(self) -> None:
         """Fit the log or the counts, plan, and show the policies, the promise and what limits it."""
@@ -100,12 +106,20 @@ class Fit(SharedOptions):
         asked["bins"] = read_value(self.bins or "none")
         asked["discount"] = 1.0 if self.factor is None else self.factor
         estimate = self._from_log(asked) if self.counts is None else self._from_counts(asked)
-        promise = estimate.solve(goal, **({} if self.points is None else {"points": self.points}))
+        promise = estimate.solve(goal, **self._choices(estimate, goal))
         goals = {"objective": goal.text} if self.objective else {"tau": self.level(), "beta": self.beta}
         source = (
             {"log": str(self.log)} if self.counts is None else {"counts": str(self.counts), "rewards": self.rewards}
         )
-        settings = {**source, **goals, "confidence": self.confidence, **asked, "points": self.points, "psa": self.psa}
+        settings = {
+            **source,
+            **goals,
+            "confidence": self.confidence,
+            **asked,
+            "at_least": self.at_least,
+            "points": self.points,
+        }
+        settings["psa"] = self.psa
         settings = {name: str(value) if isinstance(value, Path) else value for name, value in settings.items()}
         result = fit_result(estimate, promise, words, settings, draw=self.out is not None)
         shown = list(SHOWN)
@@ -114,6 +128,16 @@ class Fit(SharedOptions):
             result, shown = with_posterior(result, drawn, words, draw=self.out is not None), [*SHOWN, "posterior"]
         lines = [line.text for line in result.lines]
         self.conclude(result.details, result, tables=[result.tables[name] for name in shown], lines=lines)
+
+    def _choices(self, estimate: Estimate, goal: Objective) -> dict[str, Any]:
+        """The options of `estimate.solve` that were given."""
+        given: dict[str, Any] = {} if self.points is None else {"points": self.points}
+        if self.at_least is not None:
+            old = estimate.old_promise(goal) if self.at_least == "old" else None
+            if old == -math.inf:
+                raise ArgumentError("--at-least old requires a promise of the old policy, got none; give a number")
+            given["at_least"] = read_value(self.at_least) if old is None else old
+        return given
 
     def _from_log(self, asked: dict[str, Any]) -> Estimate:
         """The estimate from logged episodes."""
@@ -131,7 +155,7 @@ class Fit(SharedOptions):
     def _from_counts(self, asked: dict[str, Any]) -> Estimate:
         """The estimate from a table of counts."""
         for name in LOG_ONLY:
-            if asked[name]:
+            if asked[name] not in (None, False):
                 raise ArgumentError(f"--{name.replace('_', '-')} is for logs, not for --counts; leave it out")
         if self.horizon is None:
             raise ArgumentError("--counts requires --horizon, the number of stages")

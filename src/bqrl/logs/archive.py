@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,34 +10,15 @@ import numpy as np
 from bqrl.checks import one_line
 from bqrl.errors import FileFormatError
 from bqrl.logs.balls import Balls
-from bqrl.mdp.arrays import FloatArray, IntArray, damage_error, require
-from bqrl.mdp.files.npz import OPTIONAL, STORED, model_arrays, read_stored
+from bqrl.logs.observed import Observed
+from bqrl.mdp.arrays import damage_error, require
+from bqrl.mdp.files.npz import FURTHER, OPTIONAL, STORED, model_arrays, read_stored
 from bqrl.mdp.model import MDP
 
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class StoredEstimate:
-    """The fields of an estimate that files hold; `Estimate` describes them."""
-
-    mdp: MDP
-    balls: Balls
-    confidence: float
-    assumptions: tuple[str, ...]
-    returns: FloatArray
-    episodes: int
-    steps: int
-    tries: IntArray
-    uncounted: IntArray
-    start_atoms: int
-    floor: float
-    lowest: float
-    added: tuple[int, ...]
-    adaptive: bool = False
-
-
-def estimate_arrays(estimate: StoredEstimate) -> dict[str, Any]:
+def estimate_arrays(estimate: Observed) -> dict[str, Any]:
     """Return the estimate as arrays; refits and noise are not stored."""
     model, balls = model_arrays(estimate.mdp), estimate.balls
     found = {
@@ -53,9 +33,14 @@ def estimate_arrays(estimate: StoredEstimate) -> dict[str, Any]:
                 estimate.adaptive,
             ]
         ),
-        "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest]),
+        "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest, estimate.drift or 0.0]),
     }  # fmt: skip
-    return found | {name: model[name] for name in OPTIONAL if name in model}
+    return found | {name: array for name, array in model.items() if _optional(name)}
+
+
+def _optional(name: str) -> bool:
+    """Return whether an array belongs to a part of the model that it may lack; noise is not stored."""
+    return name in OPTIONAL or name.startswith(FURTHER)
 
 
 def fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,7 +56,9 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
     if arrays["bqrl_estimate"].shape != () or int(arrays["bqrl_estimate"]) != FORMAT:
         message = f"expected an estimate of format {FORMAT}, got {one_line(arrays['bqrl_estimate'])}; save it again"
         raise FileFormatError(message, column="bqrl_estimate")
-    mdp = MDP.from_table(**read_stored({name: arrays[name] for name in (*STORED, *OPTIONAL) if name in arrays}))
+    mdp = MDP.from_table(
+        **read_stored({name: array for name, array in arrays.items() if name in STORED or _optional(name)})
+    )
     kinds_of = {"visits": "iu", "outcomes": "iu", "seen": "iu", "tries": "iu", "most": "fiu", "exact": "b"}
     per_row = {name: np.asarray(arrays[name]) for name in kinds_of}
     for name, kinds in kinds_of.items():
@@ -89,7 +76,8 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
         f"{uncounted.shape} of {uncounted.dtype}",
     )
     rows, free, episodes, steps, _, atoms, adaptive = (int(x) for x in arrays["whole"].tolist())
-    delta, confidence, floor, lowest = (float(x) for x in arrays["numbers"].tolist())
+    require(arrays["numbers"].shape == (5,), "numbers", "have 5 entries", arrays["numbers"])
+    delta, confidence, floor, lowest, drift = (float(x) for x in arrays["numbers"].tolist())
     returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
     require(returns.ndim == 1, "returns", "be a list", f"shape {returns.shape}")
     valid = added.ndim == 1 and added.dtype.kind in "iu" and not np.any(added >= mdp.S)
@@ -103,5 +91,5 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
         "balls": Balls(known=known, **per_row, free=bool(free), rows=rows, delta=delta, fixed=bool(arrays["fixed"])),
         "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "episodes": episodes,
         "steps": steps, "tries": tries, "uncounted": uncounted, "start_atoms": atoms, "floor": floor, "lowest": lowest,
-        "added": tuple(added.tolist()), "adaptive": bool(adaptive),
+        "added": tuple(added.tolist()), "adaptive": bool(adaptive), "drift": drift or None,
     }  # fmt: skip

@@ -21,7 +21,6 @@ from bqrl.laws.objectives import Objective
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import law_bracket
-from bqrl.planners.plan import Plan
 from bqrl.planners.sweep import ROBUST, best_column, rounding_error, sweep
 from bqrl.planners.worst_case import FixedPolicy, fixed_policy
 from bqrl.policies.markov import MarkovPolicy
@@ -81,35 +80,46 @@ def usual_actions(mdp: MDP, tries: IntArray) -> MarkovPolicy:
     return MarkovPolicy(counts.argmax(axis=2))
 
 
-def choose(kernels: Set, plan: Plan, plug_in: Plan, usual: Policy, objective: Objective) -> Choice:
-    """Return the policy that keeps the value of a robust plan and is worth most in the empirical model; ties by the mean."""
-    mdp = kernels.mdp
-    best = Choice(name=ROBUST_PLAN, policy=plan.policy, law=plan.law, law_upper=plan.law_upper)
-    for name, policy in _candidates(kernels, plan, plug_in, usual):
-        law, upper = law_bracket(mdp, policy)
-        if (objective(law), law.mean()) > (objective(best.law), best.law.mean()) and kernels.keeps(policy, plan.value):
-            best = Choice(name=name, policy=policy, law=law, law_upper=upper)
+def choose(
+    kernels: Set, robust: Choice, plug_in: Choice, usual: Policy, objective: Objective, least: float
+) -> Choice:  # fmt: skip
+    """Return the policy that keeps the promise `least` and is worth most in the empirical model; ties by the mean.
+
+    The robust plan keeps it; so may the others.
+    """
+    best = robust
+    for choice in _candidates(kernels, robust, plug_in, usual, least):
+        worth = objective(choice.law), choice.law.mean()
+        if worth > (objective(best.law), best.law.mean()) and kernels.keeps(choice.policy, least):
+            best = choice
     return best
 
 
-def _candidates(kernels: Set, plan: Plan, plug_in: Plan, usual: Policy) -> Iterator[tuple[str, Policy]]:
+def _candidates(
+    kernels: Set, robust: Choice, plug_in: Choice, usual: Policy, least: float
+) -> Iterator[Choice]:  # fmt: skip
     """Yield the policies to compare, those that are often best in the empirical model first."""
-    mdp, robust = kernels.mdp, plan.policy
-    yield PLUG_IN, plug_in.policy
-    yield USUAL, usual
-    if not isinstance(robust, TargetPolicy):
+    mdp, policy = kernels.mdp, robust.policy
+
+    def choice(name: str, candidate: Policy) -> Choice:
+        law, upper = law_bracket(mdp, candidate)
+        return Choice(name=name, policy=candidate, law=law, law_upper=upper)
+
+    yield plug_in
+    yield choice(USUAL, usual)
+    if not isinstance(policy, TargetPolicy):
         return
-    targets = robust.grid.points(0)
+    targets = policy.grid.points(0)
     for scale in SCALES:
         less = None if kernels.missing is None else scale * kernels.missing
-        done = sweep(mdp, robust.grid, half=scale * kernels.half, sense=ROBUST, missing=less)
-        low = int(robust.grid.column(0, plan.value))
+        done = sweep(mdp, policy.grid, half=scale * kernels.half, sense=ROBUST, missing=less)
+        low = int(policy.grid.column(0, least))
         high = max(low, int(best_column(np.maximum.accumulate(done.root[:-1]), kernels.level)))
         high = min(high + 1, targets.size - 1) if scale == 1.0 else high  # the robust plan itself is known
         while high > low:  # the highest target whose plan keeps the promise, by bisection
             middle = (low + high + 1) // 2
-            if kernels.keeps(done.policy(float(targets[middle])), plan.value):
+            if kernels.keeps(done.policy(float(targets[middle])), least):
                 low = middle
             else:
                 high = middle - 1
-        yield BETWEEN, done.policy(float(targets[low]))
+        yield choice(BETWEEN, done.policy(float(targets[low])))

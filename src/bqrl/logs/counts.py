@@ -20,10 +20,12 @@ from bqrl.logs.estimate import POOLED, Estimate
 from bqrl.logs.fit import CONFIDENCE
 from bqrl.logs.known_rows import known_rows
 from bqrl.logs.read import near_labels, speller
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.columns import COUNTS, REWARDS, label_text
 from bqrl.mdp.files.sources import is_frame
 from bqrl.mdp.files.tables import Columns, read_table
 from bqrl.mdp.model import MDP
+from bqrl.mdp.outcomes import check_outcomes
 from bqrl.mdp.table import from_columns
 from bqrl.mdp.validation import check_discount, check_horizon
 
@@ -42,6 +44,7 @@ def fit_counts(
     absorbing: Iterable[Any] = (),
     known: Any = None,
     support: str = "listed",
+    outcomes: Mapping[str, Any] | None = None,
 ) -> Estimate:
     """Estimate a model from transition counts, with exact confidence sets for fixed sample sizes.
 
@@ -52,7 +55,8 @@ def fit_counts(
         Lines with the same transition add up; a count of 0 declares a transition that is possible.
     rewards : mapping, callable, file or frame, optional
         Known rewards: {(state, action): reward}, {(state, action, next_state): reward} or {state: reward}; a function
-        f(state, action, next_state); or a table with the columns state, action, reward and optionally next_state.
+        f(state, action, next_state); or a table with the columns state, action, reward and optionally next_state. Further
+        columns of this table, named "outcome:cost" for example, are further outcomes.
     horizon : int
         Number of stages.
     confidence : float
@@ -69,6 +73,9 @@ def fit_counts(
         Rows known exactly: (state, action, next_state, probability, reward).
     support : "listed" or "states"
         Which successors a row may have: those that the table lists for it, or every state.
+    outcomes : mapping, optional
+        Further outcomes by name, such as {"cost": {("Well", "treat"): 900.0}}, each a dict or a function as in `rewards`; 0
+        in absorbing states. `estimate.acceptability` compares strategies by them.
 
     Returns
     -------
@@ -87,7 +94,9 @@ def fit_counts(
     choice(support, "support", ("listed", "states"))
     read = read_table(table, COUNTS, columns)
     counted = _Counted(read, absorbing, known_rows(known), support)
-    counted.pay(_reward_function(read, rewards, counted.states))
+    pay, further = _reward_functions(read, rewards)
+    counted.pay(pay)
+    counted.pay_further(further | {k: _paid_by(v, f"outcomes[{k!r}]") for k, v in check_outcomes(outcomes).items()})
     mdp, balls = counted.finish(H, start, discount, 1.0 - confidence)
     lowest = sum(float(mdp.stage(h).reward.min()) * discount**h for h in range(H))
     return Estimate(
@@ -102,6 +111,7 @@ class _Counted:
 
     def __init__(self, read: Columns, absorbing: Any, known: Any, support: str) -> None:
         self.read, self.support, self.known = read, support, known or []
+        self.further: dict[str, FloatArray] = {}  # by line: counted ones, then known ones
         if isinstance(absorbing, (str, bytes)) or not isinstance(absorbing, Iterable):
             raise bad_type("absorbing", absorbing, "be a list of states")
         codes = read.codes
@@ -180,6 +190,14 @@ class _Counted:
                 raise bad_value("rewards", None, problem, "none", remedy="pass rewards or add a column reward")
             self.r[i] = number(pay(*names), f"the reward of {names}")
 
+    def pay_further(self, outcomes: Mapping[str, Pay]) -> None:
+        """Set the further outcomes of the transitions, the known ones after the counted ones."""
+        rows = zip(self.s, self.a, self.s_next, strict=True)
+        names = [(self.states[s], self.actions[a], self.states[t]) for s, a, t in rows]
+        names += [(label_text(s), label_text(a), label_text(t)) for s, a, t, *_ in self.known]
+        for key, pay in outcomes.items():
+            self.further[key] = np.array([number(pay(*one), f"the outcome {key!r} of {one}") for one in names])
+
     def finish(self, H: int, start: Any, discount: float, delta: float) -> tuple[MDP, Balls]:
         """Return the empirical model and its balls."""
         row = self.s * self.A + self.a
@@ -209,7 +227,8 @@ class _Counted:
             parts.append(([s] * self.A, range(self.A), [s] * self.A, [1.0] * self.A, [0.0] * self.A))
         s, a, s_next, p, r = (np.concatenate([np.asarray(part[i]) for part in parts]) for i in range(5))
         table, H = from_columns(
-            np.zeros(s.size, np.int64), s, a, s_next, p, r, H, S=self.S, A=self.A, keep_zeros=True
+            np.zeros(s.size, np.int64), s, a, s_next, p, r, H, S=self.S, A=self.A, keep_zeros=True,
+            further={key: np.r_[paid, np.zeros(s.size - paid.size)][None] for key, paid in self.further.items()},
         )  # fmt: skip
         shape = (1, self.S, self.A)
         first = {self._state(k, "start"): q for k, q in start.items()} if isinstance(start, Mapping) else None
@@ -246,30 +265,41 @@ class _Counted:
         return (*found, *(["the known rows are right"] if self.known else []))
 
 
-def _reward_function(read: Columns, rewards: Any, states: list[str]) -> Pay | None:
-    """Return the function from a transition to its reward; None if the table gives all rewards."""
+def _reward_functions(read: Columns, rewards: Any) -> tuple[Pay | None, dict[str, Pay]]:
+    """Return the functions from a transition to its reward, None if the table gives all rewards, and to its further outcomes."""
     if rewards is None:
-        return None
+        return None, {}
     if "reward" in read.numbers:
         raise bad_value("rewards", rewards, "not be given for a table with a column reward", remedy="drop one of them")
-    if callable(rewards):
-        return lambda s, a, t: rewards(s, a, t)
-    if isinstance(rewards, (str, Path)) or (is_frame(rewards) and not isinstance(rewards, Mapping)):
-        listed = read_table(rewards, REWARDS)
-        roles = [role for role in ("state", "action", "next_state") if role in listed.codes]
-        labels = zip(*([listed.codes[role].labels[i] for i in listed.codes[role].code] for role in roles), strict=True)
-        rewards = dict(zip(labels, listed.numbers["reward"].tolist(), strict=True))
-    if not isinstance(rewards, Mapping):
-        raise bad_type("rewards", rewards, "be a dict, a function or a table", type(rewards).__name__)
+    if not isinstance(rewards, (str, Path)) and (isinstance(rewards, Mapping) or not is_frame(rewards)):
+        return _paid_by(rewards, "rewards"), {}
+    listed = read_table(rewards, REWARDS)
+    roles = [role for role in ("state", "action", "next_state") if role in listed.codes]
+    cells = zip(*([listed.codes[role].labels[i] for i in listed.codes[role].code] for role in roles), strict=True)
+    labels = list(cells)
+    found = {
+        key.removeprefix(REWARDS.extra): _paid_by(dict(zip(labels, column.tolist(), strict=True)), key)
+        for key, column in (listed.numbers | listed.extra).items()
+    }
+    return found.pop("reward"), found
+
+
+def _paid_by(given: Any, name: str) -> Pay:
+    """Return the function from a transition to its reward or outcome, from a dict or a function."""
+    if callable(given):
+        return lambda s, a, t: given(s, a, t)
+    if not isinstance(given, Mapping):
+        raise bad_type(name, given, "be a dict, a function or a table", type(given).__name__)
     plain = {
         tuple(map(label_text, key)) if isinstance(key, tuple) else (label_text(key),): value
-        for key, value in rewards.items()
+        for key, value in given.items()
     }
 
     def pay(s: str, a: str, s_next: str) -> float:
         for key in ((s, a, s_next), (s, a), (s,)):
             if key in plain:
                 return plain[key]
-        raise bad_value("rewards", rewards, f"give the reward of {(s, a, s_next)}", "none", remedy=f"add {(s, a)}")
+        what = "reward" if name == "rewards" else "outcome"
+        raise bad_value(name, given, f"give the {what} of {(s, a, s_next)}", "none", remedy=f"add {(s, a)}")
 
     return pay

@@ -17,45 +17,45 @@ promise, and the balls take the whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from bqrl.checks import bad_value, exact_text, whole
-from bqrl.display import Charted, count_of, views
+from bqrl.checks import bad_value, number, whole
+from bqrl.display import Charted, views
 from bqrl.errors import ArgumentError, FileFormatError
-from bqrl.laws.interval import buffered_lower, quantile_interval
-from bqrl.laws.law import Law
 from bqrl.laws.objectives import (
     LEVEL_SLACK,
-    Buffered,
     Objective,
-    Quantile,
     check_objective,
     quantile_objective,
 )
-from bqrl.logs.archive import StoredEstimate, estimate_arrays, fields
+from bqrl.logs.acceptability import Acceptability, acceptability
+from bqrl.logs.archive import estimate_arrays, fields
 from bqrl.logs.candidates import PLUG_IN, ROBUST_PLAN, Choice, Set, choose, usual_actions
 from bqrl.logs.limits import next_target, shares
+from bqrl.logs.observed import Observed, promised_levels
 from bqrl.logs.posterior import PosteriorDraws, posterior_draws
 from bqrl.logs.trials import contradicted
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.files import write_arrays
+from bqrl.mdp.outcomes import REWARD
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.facts import (
+    Drift,
     Fact,
     Guaranteed,
     LowersPromise,
     NothingToLearn,
-    OpenStates,
     Promised,
     SamePromise,
     UncertainRow,
     UnknownStart,
     UntriedState,
+    WorthMore,
 )
 from bqrl.planners.plan import Plan
 from bqrl.planners.solve import solve
@@ -73,50 +73,16 @@ LOWERS = (
 )
 
 
-def promised_levels(given: Objective | float, beta: float = 0.0) -> tuple[float, float]:
-    """Return level and buffer of an objective, given as a record or as a level; only these can be promised from a log."""
-    goal = check_objective(given, beta=beta)
-    if not isinstance(goal, Quantile | Buffered):
-        remedy = "CVaR(1.0) is the mean" if goal.name == "mean" else "plan for it with estimate.mdp"
-        raise bad_value("objective", goal, "be a Quantile or Buffered for a promise", goal.label, remedy=remedy)
-    return goal.tau, goal.beta
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Estimate(StoredEstimate, Charted):
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class Estimate(Observed, Charted):
     """A model estimated from logged episodes, with confidence balls; made by `fit`.
 
     `estimate.solve(tau)` returns a plan whose value is promised with the stated confidence. `limits`, `reason` and `projection`
-    show what limits the promise, `gains` what each declaration adds, and `rows()` the visits and radii.
+    show what limits the promise, `gains` what each declaration adds, and `rows()` the visits and radii. `Observed` describes
+    the attributes that the log determines: `mdp`, `confidence`, `returns`, `tries`, `assumptions` and others.
 
     Attributes
     ----------
-    mdp : MDP
-        The empirical model. Unless a model was given, two states are added after those of the log: "(end)" absorbs
-        complete episodes, and outcomes that the log does not show lead to "(unseen)". A state without any usable action
-        has a single action, with the worst outcome.
-    balls : Balls
-        Visits and numbers of outcomes of the rows, from which the radii are computed.
-    confidence : float
-        Probability with which all promises hold.
-    assumptions : tuple of str
-        The assumptions on which the promises rest.
-    returns : ndarray of shape (n,)
-        Discounted returns of the n logged episodes that were not cut off.
-    episodes, steps : int
-        Episodes and steps of the log.
-    tries : ndarray of shape (1 or H, S, A)
-        Steps of the log that count towards each row: a step without a known successor does not.
-    uncounted : ndarray of shape (1 or H, S)
-        Steps of the log in each state that count towards no row.
-    start_atoms : int
-        Number of first states if their law is estimated; 0 if it is known.
-    floor, lowest : float
-        The lowest possible return, -inf if unseen outcomes count as a return below all others; the lowest of the others.
-    added : tuple of int
-        Indices of the states "(end)" and "(unseen)"; empty if a model was given.
-    adaptive : bool
-        Whether the log was declared adaptive, so that the policy that wrote it has no promise.
     refits : mapping of str to callable
         For each declaration, a function that fits the log again without it; empty if the estimate comes from a file.
     events : tuple of ndarray
@@ -138,54 +104,22 @@ class Estimate(StoredEstimate, Charted):
     trials: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
     _memo: dict[Any, Any] = field(default_factory=dict, repr=False)  # plans and limits by level
 
-    @property
-    def counts(self) -> IntArray:
-        """Observations behind every row, shape (1 or H, S, A): its tries or, if rows share noise, those of its law."""
-        return self.balls.visits
-
-    @property
-    def counted(self) -> int:
-        """Number of steps that count towards a row."""
-        return int(self.tries.sum())
-
-    @property
-    def seen(self) -> BoolArray:
-        """Which rows the log shows, shape (1 or H, S, A)."""
-        return self.tries > 0
-
-    @property
-    def radii(self) -> FloatArray:
-        """l1 radius of every row, shape (1 or H, S, A); 2 where nothing is known, 0 where the row is known exactly."""
-        return self.balls.radii()
-
-    @property
-    def logging_policy(self) -> FloatArray:
-        """Frequencies of the logged actions, shape (1 or H, S, A); NaN in states that the log does not show."""
-        totals = self.tries.sum(axis=2, keepdims=True)
-        return np.where(totals > 0, self.tries / np.maximum(totals, 1), np.nan)
-
-    def start_error(self, more: int = 1) -> float:
-        """Return a bound on the total-variation distance between the true law of the first state and the observed frequencies.
-
-        It is 0 if the law is known. `more` multiplies the number of episodes, for projections.
-        """
-        if not self.start_atoms:
-            return 0.0
-        T, d = self.episodes * more, self.start_atoms
-        level = d * math.log(2.0) + math.log(d * (d + 1.0)) - math.log(self.balls.delta)
-        return min(1.0, d / T + math.sqrt(level / (2.0 * T)))
-
     # -- plans ---------------------------------------------------------------------------------------------------------
 
     def solve(
-        self, objective: Objective | float | None = None, beta: float = 0.0, *, tau: float | None = None, **options: Any
-    ) -> Plan:
+        self, objective: Objective | float | None = None, beta: float = 0.0, *, tau: float | None = None,
+        at_least: float | None = None, **options: Any,
+    ) -> Plan:  # fmt: skip
         """Return the new plan; its `value` is what its policy promises with the estimate's confidence.
 
-        The promise is the highest of all policies. Of several policies that are proven to keep it, the plan has the one that
-        is worth most in the empirical model; if every policy keeps it or there is none, the plug-in plan. The old policy, the
-        one that wrote the log, may promise more: the first of the `remarks` then says so and `details["old_promise"]` holds
-        its promise, but `policy` and `value` remain those of the new plan, because a log does not tell how to play the old one.
+        The promise is the highest of all policies, unless `at_least` asks for less. Of several policies that are proven to keep
+        it, the plan has the one that is worth most in the empirical model; if every policy keeps it or there is none, the
+        plug-in plan. The highest promise may cost much of that worth: a remark then names the plug-in plan and its own promise,
+        and `at_least` selects it. You may choose after you see both, because all these promises hold at once.
+
+        The old policy, the one that wrote the log, may promise more: the first of the `remarks` then says so and
+        `details["old_promise"]` holds its promise, but `policy` and `value` remain those of the new plan, because a log does not
+        tell how to play the old one.
 
         Parameters
         ----------
@@ -195,6 +129,10 @@ class Estimate(StoredEstimate, Charted):
             Buffer of a level, as in `bqrl.solve`.
         tau : float
             Level of a quantile.
+        at_least : float, optional
+            A promise that suffices, at most the highest one: the plan is worth most in the empirical model among the policies
+            that are proven to keep it. `estimate.old_promise(tau)` asks for no more than the old policy promises. Requires a
+            quantile without buffer.
         **options
             Options of the planner, such as `points`.
 
@@ -212,38 +150,54 @@ class Estimate(StoredEstimate, Charted):
         'With 95 % confidence, in half of all episodes you get at least 1,'
         """
         tau, beta = promised_levels(check_objective(objective, tau, beta))
-        if options or (tau, beta) not in self._memo:
-            plan = self._solve_robust(tau, beta, *self._ball(1), self.start_error(), options)
-            chosen = self._choose(plan, options)
-            facts: list[Fact] = [self._promised(tau, beta, plan.value), *self._open_states()]
-            facts += [*self._same_promise(plan, chosen), *self._lowered(tau, beta, plan.value)]
-            proofs = (note for note in plan.notes if not isinstance(note, Guaranteed))  # the promise replaces it
-            details = plan.details | {
-                "estimate": self,
-                "chosen": chosen.name,
-                "old_promise": self.old_promise(tau, beta),
-            }
-            plan = replace(
-                plan, policy=chosen.policy, law=chosen.law, law_upper=chosen.law_upper, notes=(*facts, *proofs),
-                nominal=plan.objective(chosen.law), details=details,
-            )  # fmt: skip
+        if at_least is not None and beta > 0.0:
+            raise bad_value("at_least", at_least, "be given without a buffer", f"beta={beta:g}")
+        key = tau, beta, None if at_least is None else number(at_least, "at_least")
+        if options or key not in self._memo:
+            plan = self._new_plan(*key, options)
             if options:
                 return plan
-            self._memo[tau, beta] = plan
-        return cast(Plan, self._memo[tau, beta])
+            self._memo[key] = plan
+        return cast(Plan, self._memo[key])
 
-    def _choose(self, plan: Plan, options: dict[str, Any]) -> Choice:
-        """Return the policy of the new plan, given the robust plan."""
-        robust = Choice(name=ROBUST_PLAN, policy=plan.policy, law=plan.law, law_upper=plan.law_upper)
+    def _new_plan(self, tau: float, beta: float, at_least: float | None, options: dict[str, Any]) -> Plan:
+        """Return the plan of `solve`."""
+        plan = self._solve_robust(tau, beta, *self._ball(1), self.start_error(), options)
+        if at_least is not None and at_least > plan.value:
+            highest = "this log promises nothing" if plan.value == -math.inf else f"be at most {plan.value:g}"
+            raise bad_value("at_least", at_least, f"{highest}, the highest promise", remedy="lower it")
+        plain = plan if self._is_exact else self.plug_in(tau, beta, **options)
+        chosen = self._choose(plan, plain, at_least)
+        value = plan.value if at_least is None else max(at_least, self._kernels(tau).promise_of(chosen.policy))
+        facts: list[Fact] = [self._promised(tau, beta, value), *self._open_states()]
+        facts += [] if self.drift is None else [Drift(p_value=self.drift)]
+        facts += [*self._same_promise(plan, chosen, at_least), *self._worth_more(plan, plain, chosen)]
+        facts += self._lowered(tau, beta, plan.value)
+        proofs = (note for note in plan.notes if not isinstance(note, Guaranteed))  # the promise replaces it
+        details = plan.details | {
+            "estimate": self, "chosen": chosen.name, "old_promise": self.old_promise(tau, beta),
+        }  # fmt: skip
+        return replace(
+            plan, value=value, policy=chosen.policy, law=chosen.law, law_upper=chosen.law_upper, notes=(*facts, *proofs),
+            nominal=plan.objective(chosen.law), details=details,
+        )  # fmt: skip
+
+    def _choose(self, plan: Plan, plain: Plan, at_least: float | None) -> Choice:
+        """Return the policy of the new plan, given the robust plan and the plug-in plan."""
+        robust, plug_in = (
+            Choice(name=name, policy=one.policy, law=one.law, law_upper=one.law_upper)
+            for name, one in ((ROBUST_PLAN, plan), (PLUG_IN, plain))
+        )
         if self._is_exact:  # the robust plan is the plug-in plan
             return robust
         if self.trivial(plan.value):
-            plain = self.plug_in(plan.tau, plan.beta, **options)
-            return Choice(name=PLUG_IN, policy=plain.policy, law=plain.law, law_upper=plain.law_upper)
+            return plug_in
         if plan.beta > 0.0:  # the planner has compared several policies
             return robust
-        usual = usual_actions(self.mdp, self.tries)
-        return choose(self._kernels(plan.tau), plan, self.plug_in(plan.tau, **options), usual, plan.objective)
+        least = plan.value if at_least is None else at_least
+        return choose(
+            self._kernels(plan.tau), robust, plug_in, usual_actions(self.mdp, self.tries), plan.objective, least
+        )
 
     def _kernels(self, tau: float) -> Set:
         """Return the kernels of the balls, with the level that remains for them."""
@@ -291,12 +245,27 @@ class Estimate(StoredEstimate, Charted):
             value = self._with_worst(value, inner, beta)
         return -math.inf if self._below_all(value) else value
 
-    def _same_promise(self, plan: Plan, chosen: Choice) -> list[Fact]:
+    def _same_promise(self, plan: Plan, chosen: Choice, at_least: float | None) -> list[Fact]:
         """Return the fact that another policy than the robust plan is handed out."""
         if chosen.name == ROBUST_PLAN:
             return []
-        values = {"value": plan.objective(chosen.law), "robust": plan.objective(plan.law)}
-        return [SamePromise(name=chosen.name, objective=plan.objective, useless=self.trivial(plan.value), **values)]
+        useless = self.trivial(plan.value)
+        return [
+            SamePromise(
+                name=chosen.name, objective=plan.objective, value=plan.objective(chosen.law), robust=plan.objective(plan.law),
+                useless=useless, highest=None if at_least is None or useless else plan.value,
+            )
+        ]  # fmt: skip
+
+    def _worth_more(self, plan: Plan, plain: Plan, chosen: Choice) -> list[Fact]:
+        """Return the fact that the plug-in plan is worth more in the empirical model, but promises less; empty if not so."""
+        value, least = plan.objective(plain.law), plan.objective(chosen.law)
+        if plan.beta > 0.0 or value <= least:
+            return []
+        promise = self.promise_of(plain, plan.tau)
+        if self.trivial(promise):
+            return []
+        return [WorthMore(objective=plan.objective, value=value, chosen=least, promise=promise)]
 
     def _lowered(self, tau: float, beta: float, value: float) -> list[Fact]:
         """Return the fact that the declared support lowers the promise, as it may; empty if it does not."""
@@ -382,11 +351,6 @@ class Estimate(StoredEstimate, Charted):
         unseen = None if missing is None else np.broadcast_to(missing, shape)
         return np.broadcast_to(self.balls.radii(more), shape), unseen
 
-    @property
-    def _has_misses(self) -> bool:
-        """Whether unseen outcomes are modelled by a return below all others."""
-        return bool(self.added) and self.floor == -math.inf
-
     def _worst_return(self) -> float:
         """Return the lowest return of the model."""
         paid = [float(self.mdp.stage(h).reward.min()) * self.mdp.discount**h for h in range(self.mdp.H)]
@@ -448,6 +412,52 @@ class Estimate(StoredEstimate, Charted):
         1.0
         """
         return posterior_draws(self, self.events, policy, draws, tau, prior, seed, points)
+
+    def acceptability(
+        self, policies: Mapping[str, Any], *, cost: str, effect: str = REWARD, thresholds: Sequence[float], draws: int = 1000,
+        prior: float = 1.0, seed: int | None = 0, discounts: Mapping[str, float] | None = None,
+    ) -> Acceptability:  # fmt: skip
+        """Return how probable it is that each strategy is cost-effective, at several willingness-to-pay thresholds.
+
+        In each model drawn from the posterior, the net benefit of a strategy at a threshold is threshold times its mean effect
+        minus its mean cost. The cost-effectiveness acceptability curve is the share of the draws in which a strategy has the
+        highest net benefit. Like `psa`, this is a statement about the posterior and not a promise.
+
+        Parameters
+        ----------
+        policies : dict
+            At least two strategies by name: plans, or policies in any form that `evaluate` accepts.
+        cost, effect : str
+            Names of outcomes of `estimate.mdp`; "reward" is its reward.
+        thresholds : sequence of float
+            Amounts that one unit of effect is worth, at least 0.
+        draws : int
+            Number of models.
+        prior : float
+            Total weight of the Dirichlet prior per row, spread evenly over its outcomes.
+        seed : int or None
+            Seed of the draws; None draws a fresh one. All strategies are evaluated in the same models.
+        discounts : dict, optional
+            Discounts of further outcomes by name; see `expected_outcomes`.
+
+        Returns
+        -------
+        Acceptability
+            With `rows()`, `chart()` and `sentence`.
+
+        Examples
+        --------
+        >>> import bqrl
+        >>> counts = {"state": ["s"] * 4, "action": ["old", "old", "new", "new"], "next_state": ["s", "Dead"] * 2}
+        >>> years, costs = {"s": 1.0}, {("s", "old"): 0.0, ("s", "new"): 1000.0}
+        >>> table = counts | {"count": [60, 40, 90, 10]}
+        >>> estimate = bqrl.fit_counts(table, years, horizon=3, absorbing=["Dead"], outcomes={"cost": costs})
+        >>> strategies = {"old": "always:old", "new": "always:new"}
+        >>> found = estimate.acceptability(strategies, cost="cost", thresholds=[0, 20_000], draws=200)
+        >>> [(row["threshold"], row["strategy"], row["probability"]) for row in found.rows() if row["best"]]
+        [(0.0, 'old', 1.0), (20000.0, 'new', 1.0)]
+        """
+        return acceptability(self, self.events, policies, cost, effect, thresholds, draws, prior, seed, discounts)
 
     # -- what limits the promise -----------------------------------------------------------------------------------------
 
@@ -529,32 +539,10 @@ class Estimate(StoredEstimate, Charted):
             among=int(np.count_nonzero(costs > 0.0)) if row["cost"] < costs.sum() / 2.0 else 0,
         )  # fmt: skip
 
-    def _untried_states(self) -> BoolArray:
-        """Return the states of the log in which no action was tried and no row is known, shape (1 or H, S)."""
-        if not self.added:
-            return np.zeros(self.counts.shape[:2], bool)
-        mdp, first = self.mdp, self.mdp.row_start[:-1].reshape(self.counts.shape)[:, :, 0]
-        first = np.minimum(first, mdp.successor.size - 1)
-        lowest = self.lowest - 1e-9 * abs(self.lowest)
-        reward = mdp.reward[0][first] if len(mdp.reward) == 1 else mdp.reward[np.arange(mdp.H)[:, None], first]
-        lost = (mdp.successor[first] == self.added[1]) | (self._has_misses & (reward < lowest))
-        lost[:, list(self.added)] = False
-        return np.asarray(lost & (self.counts.sum(axis=2) == 0))
-
     @property
     def _is_exact(self) -> bool:
         """Whether every row is known exactly, so that there is nothing to learn from a log."""
         return not np.any(self.mdp.available & (self.radii > 0.0))
-
-    def _open_states(self) -> list[OpenStates]:
-        """Return the fact that the log shows states without any recorded successor, such as death; empty if there are none."""
-        states = np.flatnonzero(np.any(self._untried_states() & (self.uncounted > 0), axis=0)).tolist()
-        return [self._open(states)] if states else []
-
-    def _open(self, states: list[int]) -> OpenStates:
-        """Return the fact that no step in these states has a recorded successor."""
-        names = tuple(self.mdp.state_label(s) for s in states)
-        return OpenStates(states=names, steps=int(self.uncounted[:, states].sum()))
 
     def gains(self, tau: Objective | float, beta: float = 0.0) -> list[dict[str, Any]]:
         """Return what each declaration adds to the promise, found by fitting the log again without it.
@@ -649,78 +637,7 @@ class Estimate(StoredEstimate, Charted):
         """Return the promise with `more` times as many episodes of the same frequencies."""
         return self._solve_robust(tau, beta, *self._ball(more), self.start_error(more), {}).value
 
-    def logged(self, tau: Objective | float, beta: float = 0.0) -> dict[str, float]:
-        """Return the objective of the old policy, the one that wrote the log, with an interval for independent episodes.
-
-        Parameters
-        ----------
-        tau : Quantile, Buffered or float
-            The objective, or the level of a quantile in (0, 1).
-        beta : float
-            Buffer of the level.
-
-        Returns
-        -------
-        dict
-            value, lower and upper. Each end fails with probability (1 - confidence) / 2 at most, and `lower` is the promise
-            of the old policy. Episodes that were cut off may have any return, which widens the interval; the value is NaN if
-            it depends on their returns, because complete episodes may differ from the others. An end is infinite if there
-            are too few complete episodes or the log is adaptive; with a buffer, the upper one always is, and the lower one is
-            without a lowest return.
-        """
-        tau, beta = promised_levels(tau, beta)
-        if not self.episodes:
-            raise ArgumentError("expected logged episodes, got a table of counts, which no policy logged", name="log")
-        if not self.returns.size:
-            message = "expected a complete episode, got only truncated ones, whose returns are unknown"
-            raise ArgumentError(f"{message}; declare ends as terminal", name="ends")
-        cut_off = np.full(self.episodes - self.returns.size, math.inf)  # their returns may be anything
-        lowest = np.r_[self.returns, -cut_off]
-        if beta > 0.0:
-            law = Law(self.returns, np.full(self.returns.size, 1.0 / self.returns.size))
-            value = math.nan if cut_off.size else law.buffered_quantile(tau, beta)
-            lower, upper = buffered_lower(lowest, tau, beta, self.confidence, self.floor), math.inf
-        else:
-            low, high = (
-                quantile_interval(given, tau, self.confidence) for given in (lowest, np.r_[self.returns, cut_off])
-            )
-            value = low["value"] if low["value"] == high["value"] else math.nan
-            lower, upper = low["lower"], high["upper"]
-        if self.adaptive:
-            lower, upper = -math.inf, math.inf
-        return {"value": value, "lower": lower, "upper": upper}
-
-    def old_promise(self, tau: Objective | float, beta: float = 0.0) -> float:
-        """Return the promise of the old policy, the lower end of `logged`; -inf if it has none.
-
-        It holds together with the promise of the new plan with the stated confidence, so the higher one may be chosen.
-
-        Examples
-        --------
-        >>> import bqrl
-        >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
-        >>> bqrl.fit(log, reward_range=(0, 1)).old_promise(tau=0.5)
-        1.0
-        """
-        return self.logged(tau, beta)["lower"] if self.returns.size else -math.inf
-
     # -- rows, words, files ----------------------------------------------------------------------------------------------
-
-    def _describe(self, row: tuple[int, ...], radii: FloatArray) -> dict[str, Any]:
-        """Return one row as a dict of words and numbers."""
-        k, s, a = row
-        return {
-            "stage": None if self.mdp.stationary else k + 1, "state": self.mdp.state_label(s),
-            "action": self.mdp.action_label(a), "visits": int(self.tries[row]), "radius": float(radii[row]),
-        }  # fmt: skip
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one dict per row seen in the log: stage (from 1; None if pooled), state, action, visits, radius and outcomes."""
-        radii = self.radii
-        return [
-            self._describe((k, s, a), radii) | {"outcomes": int(self.balls.outcomes[k, s, a])}
-            for k, s, a in np.argwhere(self.seen).tolist()
-        ]
 
     def chart(self, tau: Objective | float | None = None) -> Any:
         """Draw the visits and radii of the rows and, with a level, compare the promise with other plans.
@@ -737,46 +654,6 @@ class Estimate(StoredEstimate, Charted):
         altair chart
         """
         return views().draw_chart(self, tau)
-
-    def coverage(self) -> dict[str, Any]:
-        """Return how much the log shows: numbers of episodes, steps and rows, and the median visits of the rows seen."""
-        n = self.tries[self.seen]
-        states = self.mdp.S - len(self.added)
-        return {
-            "episodes": self.episodes, "steps": self.steps, "counted_steps": self.counted,
-            "rows_seen": int(n.size), "rows": int(self.counts.shape[0] * states * self.mdp.A),
-            "median_visits": float(np.median(n)) if n.size else 0.0,
-            "rows_without_information": int(np.count_nonzero(self.radii[self.seen] >= 2.0)),
-        }  # fmt: skip
-
-    def __str__(self) -> str:
-        seen = self.coverage()
-        lines = [
-            f"Estimate from {self.data_words()}, horizon {self.mdp.H}",
-            f"  rows seen     {seen['rows_seen']} of {seen['rows']}, median visits {seen['median_visits']:g}",
-            f"  too few       {seen['rows_without_information']} seen rows have radius 2: too few visits to be useful",
-            f"  confidence    {exact_text(self.confidence)}",
-            *(f"  assumes that  {text}" for text in self.assumptions),
-        ]
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        seen = count_of("row", int(self.seen.sum()))
-        return f"Estimate({count_of(self._unit, self._size)}, {seen} seen, confidence={exact_text(self.confidence)})"
-
-    @property
-    def _unit(self) -> str:
-        return "episode" if self.episodes else "transition"
-
-    @property
-    def _size(self) -> int:
-        return self.episodes or self.steps
-
-    def data_words(self, words: Any = None) -> str:
-        """Return what the estimate was made from, such as "200 episodes, 600 steps", in the words of a result if given."""
-        count = count_of if words is None else words.count
-        steps = f", {count('step', self.steps)}" if self.episodes else ""
-        return f"{count(self._unit, self._size)}{steps}"
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file atomically."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from bqrl.checks import bad_type, bad_value, choice, exact_text, flag, number
 from bqrl.display import format_number
+from bqrl.logs.drift import action_drift
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import ENDED, Episodes, order_episodes
 from bqrl.logs.estimate import BY_STAGE, MODEL, POOLED, Estimate
@@ -42,7 +43,7 @@ def fit(
     reward_range: tuple[float, float] | None = None,
     ends: str | None = None,
     reward_by: str | None = None,
-    adaptive: bool = False,
+    adaptive: bool | None = None,
     absorbing: Any = None,
     round_rewards: float | None = None,
     *,
@@ -89,9 +90,11 @@ def fit(
         Whether episodes shorter than the horizon are complete (the default) or were cut off.
     reward_by : "state-action", optional
         Declares that the reward depends on the state and the action alone (and on the stage, unless `stationary`).
-    adaptive : bool
+    adaptive : bool, optional
         Whether the policy that wrote the log changed with the data, or episodes depend on one another in another way. Then
-        that policy has no promise, and the new plan gets the whole error probability instead of half of it.
+        that policy has no promise, and the new plan gets the whole error probability instead of half of it. By default a
+        test looks for actions that change along the log (at 1 %); if it finds them, the old policy has no promise, either.
+        False declares independent episodes of one policy, whatever the order of the file suggests.
     absorbing : list of labels, optional
         States that are never left and pay nothing, such as death. An episode is complete when it enters one of them, also if
         `ends` is "truncated"; rows in such a state may have an empty action.
@@ -117,6 +120,7 @@ def fit(
     """
     if is_environment(log):
         log, horizon = play_log(log, episodes, policy, horizon, seed, bins)
+        adaptive = False if adaptive is None else adaptive  # one policy plays
         if reward_range is None and model is None and support is None and reward_by is None:
             reward_range = min(log["reward"]), max(log["reward"])
     else:
@@ -126,7 +130,7 @@ def fit(
     confidence = number(confidence, "confidence", 0.0, 1.0, "()")
     discount = check_discount(discount)
     stationary = flag(stationary, "stationary")
-    adaptive = flag(adaptive, "adaptive")
+    adaptive = adaptive if adaptive is None else flag(adaptive, "adaptive")
     if reward_by is not None:
         choice(reward_by, "reward_by", ("state-action",))
     if isinstance(support, str):
@@ -150,9 +154,11 @@ def fit(
     steps = order_episodes(read, horizon, ends, declared.absorbing)
     if model is not None:
         check_absorbing(steps, model, declared.absorbing)
-    fitted = partial(_estimate, steps, confidence, discount, adaptive=adaptive)
+    fitted = partial(_estimate, steps, confidence, discount, adaptive=bool(adaptive))
     refits = {name: partial(_refit, fitted, declared, name) for name in _removable_names(steps, declared)}
-    return replace(fitted(declared, trials=True), refits=refits)
+    drift = action_drift(steps) if adaptive is None else None
+    found = fitted(declared, trials=True)
+    return replace(found, refits=refits, drift=drift, adaptive=found.adaptive or drift is not None)
 
 
 def _estimate(

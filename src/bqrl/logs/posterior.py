@@ -20,10 +20,11 @@ from bqrl.checks import bad_value, number, random_seed, whole
 from bqrl.display import Charted, percent, views
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Quantile
-from bqrl.logs.archive import StoredEstimate
+from bqrl.logs.observed import Observed
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import returns_grid
 from bqrl.mdp.grid import Lattice
+from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.follow import Follower
 from bqrl.planners.plan import Plan
@@ -127,7 +128,7 @@ class PosteriorDraws(Charted):
 
 
 def posterior_draws(
-    estimate: StoredEstimate,
+    estimate: Observed,
     events: Events,
     policy: Any,
     draws: int,
@@ -166,7 +167,7 @@ def posterior_draws(
     )
 
 
-def _evaluator(estimate: StoredEstimate, policy: Any, points: int) -> Callable[[FloatArray, FloatArray | None], Law]:
+def _evaluator(estimate: Observed, policy: Any, points: int) -> Callable[[FloatArray, FloatArray | None], Law]:
     """Return the function from probabilities and the law of the first state to the policy's return law.
 
     Where returns lie on a uniform grid, one compiled loop runs all stages.
@@ -182,10 +183,15 @@ def _evaluator(estimate: StoredEstimate, policy: Any, points: int) -> Callable[[
             return lambda p, mu: _positive_law(values, follower.law(played, p))
 
     def law(p: FloatArray, mu: FloatArray | None) -> Law:
-        drawn = mdp.with_probability(p) if mu is None else mdp.with_probability(p).replace(start=mu)
+        drawn = drawn_model(mdp, p, mu)
         return evaluate(drawn, played if problem is mdp else policy, points=points, rewards=THIS_MODEL)
 
     return law
+
+
+def drawn_model(mdp: MDP, p: FloatArray, mu: FloatArray | None) -> MDP:
+    """Return the model with drawn probabilities and, if it is drawn, the law of the first state."""
+    return mdp.with_probability(p) if mu is None else mdp.with_probability(p).replace(start=mu)
 
 
 def _positive_law(values: FloatArray, mass: FloatArray) -> Law:
@@ -193,7 +199,7 @@ def _positive_law(values: FloatArray, mass: FloatArray) -> Law:
 
 
 def drawn_kernels(
-    estimate: StoredEstimate, events: Events, draws: int, prior: float, rng: np.random.Generator
+    estimate: Observed, events: Events, draws: int, prior: float, rng: np.random.Generator
 ) -> Iterator[tuple[FloatArray, FloatArray | None]]:
     """Yield probabilities of all outcomes drawn from the posterior, and the law of the first state if it is estimated."""
     mdp, balls, noise = estimate.mdp, estimate.balls, estimate.mdp.noise

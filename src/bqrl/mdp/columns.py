@@ -119,6 +119,7 @@ REWARDS = Kind(
     optional=("next_state",),
     numbers=("reward",),
     dialect=1,
+    extra="outcome:",
     shared={"next_state": "state"},
 )
 

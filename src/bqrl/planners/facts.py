@@ -195,6 +195,24 @@ class SamePromise(Fact):
     value: float  # of the policy in the empirical model
     robust: float  # of the robust plan in the empirical model
     useless: bool  # every policy keeps the promise, or there is none
+    highest: float | None = None  # the highest promise, if less was asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorthMore(Fact):
+    """The plug-in plan is worth more in the empirical model than the new plan, but promises less."""
+
+    objective: Objective
+    value: float  # of the plug-in plan in the empirical model
+    chosen: float  # of the new plan in the empirical model
+    promise: float  # of the plug-in plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift(Fact):
+    """The logged actions change along the log, so the old policy has no promise."""
+
+    p_value: float  # of the permutation test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

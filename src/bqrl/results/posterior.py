@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy as np
 from bqrl.display import percent
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Quantile
+from bqrl.logs.acceptability import Acceptability
 from bqrl.logs.posterior import INTERVAL, PosteriorDraws
-from bqrl.results.charts import with_charts
+from bqrl.results.charts import PALETTE, altair, chart_of, colour_channel, tooltips, with_charts, with_title
 from bqrl.results.plan_charts import law_chart
 from bqrl.results.result import Result, ResultTable, chart_files
 from bqrl.results.words import PLAIN, Words
@@ -48,6 +50,27 @@ def posterior_table(draws: PosteriorDraws, words: Words = PLAIN) -> ResultTable:
         f"{draws.draws:,} posterior draws, {NOT_PROMISED}. Lower and upper: central {percent(INTERVAL)} of the draws."
     )
     return ResultTable(draws.rows(), titles=titles, caption=said)
+
+
+def acceptability_chart(found: Acceptability, words: Words = PLAIN) -> Any:
+    """Cost-effectiveness acceptability curves: the probability of the highest net benefit against the threshold."""
+    alt, rows = altair(), [[row["threshold"], row["strategy"], row["probability"]] for row in found.rows()]
+    worth = f"what one unit of {found.effect} is worth ({found.cost})"
+    chart = chart_of(("threshold", "strategy", "probability"), rows).mark_line(point=True).encode(
+        x=alt.X("threshold:Q", title=worth),
+        y=alt.Y("probability:Q", title="probability of being cost-effective", scale={"domain": [0, 1]}),
+        color=colour_channel("strategy:N", dict(zip(found.names, cycle(PALETTE), strict=False))),
+        tooltip=tooltips("strategy:N", ("threshold:Q", "threshold", ".6~g"), ("probability:Q", "probability", ".3~g")),
+    )  # fmt: skip
+    said = f"{found.draws:,} draws: {NOT_PROMISED}. Cost-effective: the highest net benefit, threshold x mean {found.effect} "
+    return with_title(chart, "Which strategy is worth its cost", f"{said}- mean {found.cost}.")
+
+
+def acceptability_table(found: Acceptability) -> ResultTable:
+    """The table of probabilities and net benefits."""
+    titles = {"net_benefit": f"net benefit ({found.cost})", "perfect_information": "value of perfect information"}
+    said = f"{found.draws:,} posterior draws, {NOT_PROMISED}. Best: the highest mean net benefit at the threshold."
+    return ResultTable(found.rows(), titles=titles, caption=said)
 
 
 def with_posterior(result: Result, draws: PosteriorDraws, words: Words, *, draw: bool) -> Result:

@@ -17,6 +17,7 @@ import numpy as np
 from bqrl.laws.law import Law
 from bqrl.laws.sample import Sample
 from bqrl.learners.record import Record
+from bqrl.logs.acceptability import Acceptability
 from bqrl.logs.estimate import Estimate
 from bqrl.logs.posterior import PosteriorDraws
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -40,7 +41,7 @@ from bqrl.results.charts import Curve, altair, curves_chart
 from bqrl.results.estimates import estimate_view
 from bqrl.results.plan_charts import LEVEL_TITLE, curve_chart, law_chart, plan_charts, policy_chart, trade_chart
 from bqrl.results.plans import curve_value, level_facts
-from bqrl.results.posterior import posterior_chart
+from bqrl.results.posterior import acceptability_chart, posterior_chart
 from bqrl.results.result import ResultTable
 from bqrl.results.strategies import strategies_chart, strategy_table
 from bqrl.results.words import Words, display_table, held_sentence, order_of, sentence
@@ -259,6 +260,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
         **{key.replace("_", " "): value for key, value in estimate.coverage().items()}, "confidence": estimate.confidence,
     }),
     PosteriorDraws: (posterior_chart, lambda draws: draws.rows()),
+    Acceptability: (acceptability_chart, lambda found: found.rows()),
 }  # fmt: skip
 
 

@@ -524,7 +524,28 @@ def _(fact: facts.SamePromise, words: Words = PLAIN) -> str:
     worth = f"its {fact.objective} is {value} in the empirical model, which is not a promise"
     if fact.useless:
         return f"as nothing useful is promised, the new plan is the {fact.name}: {worth}"
+    if fact.highest is not None:
+        most = words.amount(format_number(fact.highest, direction=-1))
+        return f"the new plan is the {fact.name}, as less than the highest promise, {most}, was asked for: {worth}"
     return f"the new plan is the {fact.name}, which is proven to keep the promise, too: {worth} ({robust} for the robust plan)"
+
+
+@remark.register
+def _(fact: facts.WorthMore, words: Words = PLAIN) -> str:
+    value, chosen = (words.amount(format_number(x)) for x in (fact.value, fact.chosen))
+    promise = format_number(fact.promise, direction=-1)
+    return (
+        f"in the empirical model the plug-in plan has the {fact.objective} {value} instead of {chosen}, but it promises only "
+        f"{words.amount(promise)}; if that suffices, ask for it with at_least={promise}"
+    )
+
+
+@remark.register
+def _(fact: facts.Drift, words: Words = PLAIN) -> str:
+    return (
+        f"the actions change between the first and the second half of the log (permutation test, p = {fact.p_value:g}), so the "
+        "old policy has no promise; if the episodes are independent and follow one policy, declare adaptive=False"
+    )
 
 
 @remark.register
