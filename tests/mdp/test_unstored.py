@@ -74,7 +74,7 @@ def test_plain_numbers_several_first_states_and_actions_that_do_not_exist():
 def test_blocks_cover_the_states_in_order(monkeypatch):
     _, model = both()
     monkeypatch.setattr("bqrl.mdp.unstored.CHUNK", 20)
-    parts = list(model.blocks(11))
+    parts = list(model.blocks(0, 11))
     assert [(part.start, part.stop) for part, _ in parts][:2] == [(0, 2), (2, 4)]
     assert parts[-1][0].stop == 11
     joined = np.concatenate([out.successor for _, out in parts])

@@ -6,10 +6,11 @@ import pytest
 from small_study import RUNS, Heard, make
 
 from bqrl import Quantile
+from bqrl.planners.cluster import LostWorkersError
 from bqrl.study.problems import problem_of
 from bqrl.study.runner import Batch, Engine, FailedRunsError, Job, Watch, in_words, seconds_left
 from bqrl.study.store import RunSpec, Store, Timing
-from bqrl.study.workers import LostWorkersError, Workers
+from bqrl.study.workers import Workers
 
 PROBLEM = problem_of({"name": "AssetSelling", "horizon": 3, "offers": 4, "start": 1})
 

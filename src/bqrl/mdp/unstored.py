@@ -207,16 +207,18 @@ class StepModel:
         unit = np.rint((reward - self._base) / self._step).astype(np.int64)
         return Outcomes(start, successor, np.tile(self.chances, i.size), unit)
 
-    def blocks(self, n: int) -> Iterator[tuple[slice, Outcomes]]:
-        """Yield the outcomes of the first `n` states, block by block; the next block is computed in a second thread."""
-        bounds = list(range(0, n, self.block))
+    def blocks(self, begin: int, stop: int) -> Iterator[tuple[slice, Outcomes]]:
+        """Yield the outcomes of the states `begin` to `stop` - 1, block by block, each with its place among them.
+
+        The next block is computed in a second thread.
+        """
         with ThreadPoolExecutor(1) as ahead:
-            coming = ahead.submit(self.outcomes, np.arange(0, min(self.block, n)))
-            for first in bounds:
-                outcomes, end = coming.result(), min(first + self.block, n)
-                if end < n:
-                    coming = ahead.submit(self.outcomes, np.arange(end, min(end + self.block, n)))
-                yield slice(first, end), outcomes
+            coming = ahead.submit(self.outcomes, np.arange(begin, min(begin + self.block, stop)))
+            for first in range(begin, stop, self.block):
+                outcomes, end = coming.result(), min(first + self.block, stop)
+                if end < stop:
+                    coming = ahead.submit(self.outcomes, np.arange(end, min(end + self.block, stop)))
+                yield slice(first - begin, end - begin), outcomes
 
     # -- finding the states -------------------------------------------------------------------------------------------------
 

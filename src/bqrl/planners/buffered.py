@@ -33,6 +33,7 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.branch import MAX_NODES
+from bqrl.planners.cluster import Cluster, as_cluster
 from bqrl.planners.deterministic import prove_deterministic
 from bqrl.planners.earned import MetPairs, search_cvar
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
@@ -57,6 +58,7 @@ def plan_buffered(
     pairs: Pairs = None,
     max_nodes: Annotated[int, count(1)] = MAX_NODES,
     max_bytes: MaxBytes = MAX_BYTES,
+    cluster: Any = None,
     tick: Tick = None,
 ) -> Plan:
     """Return the best policy for the buffered quantile, with a proven upper bound.
@@ -65,9 +67,11 @@ def plan_buffered(
     `randomized=False` the policy is proven to be the best deterministic one, up to `gap` if given. If the policy found is
     below the bound, the randomness of the problem replaces the random draw of the mixture. If that is not enough, a search
     over histories follows, with at most `max_nodes` nodes. Without a lattice the plan is a bracket, on `points` points or of
-    width `gap`; CVaR is exact where the pairs of a state and an amount earned are few (`pairs`, as for a quantile).
+    width `gap`; CVaR is exact where the pairs of a state and an amount earned are few (`pairs`, as for a quantile). The workers
+    of a `cluster` share every sweep.
     """
     tau, beta = check_levels(tau, beta)
+    shared = as_cluster(cluster)
     columns, or_rounded = lattice(mdp), randomized is None and (points is not None or gap is not None)
     if pairs and beta < tau:
         raise bad_value("pairs", pairs, "be omitted with a buffer below tau", remedy="only CVaR is planned on pairs")
@@ -76,7 +80,9 @@ def plan_buffered(
     )  # two sweeps
     if met is not None:
         return _cvar_on_pairs(met, tau)
-    if columns is not None and not fits(mdp, columns, max_bytes, or_rounded=or_rounded, sweeps=2):
+    if columns is not None and not fits(
+        mdp, columns, max_bytes, or_rounded=or_rounded, sweeps=2, shared=shared is not None
+    ):
         columns = None  # two sweeps, because wide buffers double the columns
     if columns is None or points is not None:
         if randomized is not None:
@@ -84,15 +90,15 @@ def plan_buffered(
             if columns is None:
                 got = "a problem without one of a suitable size; omit randomized"
             raise GridError(f"randomized={randomized} requires returns on a lattice, got {got}", name="randomized")
-        return _narrow_bracket(mdp, tau, beta, points or BRACKET_POINTS, gap, max_bytes, columns is not None)
-    curve = guarantee_curve(mdp, max_bytes=max_bytes, tick=tick)
+        return _narrow_bracket(mdp, tau, beta, points or BRACKET_POINTS, gap, max_bytes, columns is not None, shared)
+    curve = guarantee_curve(mdp, max_bytes=max_bytes, cluster=shared, tick=tick)
     if curve.exact and beta <= curve.margin(tau).below - MASS_TOL and curve.certain(tau):
         policy = curve.policy(tau)
         value = evaluate(mdp, policy).buffered_quantile(tau, beta)
         notes = (BufferBelowMargin(margin=curve.margin(tau).below),)
         return _plan(mdp, tau, beta, policy, value, curve(tau), {"sweeps": 1}, notes=notes, certain=True)
 
-    search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, max_bytes=int(max_bytes // 2))
+    search = WidthSearch(mdp=mdp, grid=columns, tau=tau, beta=beta, max_bytes=int(max_bytes // 2), cluster=shared)
     bound, column, width = search.upper()
     enough = bound - LINE_TOL * size_of(search.targets)
     found: tuple[Policy, float] = best_deterministic(search, column, width, enough)
@@ -147,14 +153,21 @@ def _slack(mdp: MDP, targets: FloatArray, tau: float, beta: float) -> float:
 
 
 def _narrow_bracket(
-    mdp: MDP, tau: float, beta: float, points: int, gap: float | None, max_bytes: float, by_choice: bool
+    mdp: MDP,
+    tau: float,
+    beta: float,
+    points: int,
+    gap: float | None,
+    max_bytes: float,
+    by_choice: bool,
+    cluster: Cluster | None,
 ) -> Plan:
     """Return a bracket on `points` points, refined until its gap is at most `gap` or stops shrinking."""
-    plan = _bracket(mdp, tau, beta, points, max_bytes, by_choice)
+    plan = _bracket(mdp, tau, beta, points, max_bytes, by_choice, cluster)
     while gap is not None and (width := plan.gap or 0.0) > gap:
         following = finer_size(points, width / gap)
         points, growth = following, following / points
-        finer_plan = _bracket(mdp, tau, beta, points, max_bytes, by_choice)
+        finer_plan = _bracket(mdp, tau, beta, points, max_bytes, by_choice, cluster)
         upper = min(bound for one in (plan, finer_plan) if (bound := one.upper) is not None)
         plan = replace(max(finer_plan, plan, key=lambda one: one.value), upper=upper)
         left = plan.gap or 0.0  # rounding shrinks with the grid; the gap to randomized policies remains
@@ -163,13 +176,15 @@ def _narrow_bracket(
     return plan
 
 
-def _bracket(mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, by_choice: bool) -> Plan:
+def _bracket(
+    mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, by_choice: bool, cluster: Cluster | None
+) -> Plan:
     """Return a proven bracket: the bound is computed on returns rounded up, the policy on returns rounded down."""
     low, high = rounded_grid(mdp, points), rounded_grid(mdp, points, up=True)
-    check_memory(mdp, low, max_bytes, sweeps=2)
-    over = WidthSearch(mdp=mdp, grid=high, tau=tau, beta=beta, max_bytes=int(max_bytes // 4))
+    check_memory(mdp, low, max_bytes, sweeps=2, shared=cluster is not None)
+    over = WidthSearch(mdp=mdp, grid=high, tau=tau, beta=beta, max_bytes=int(max_bytes // 4), cluster=cluster)
     upper, _, _ = over.upper()
-    under = WidthSearch(mdp=mdp, grid=low, tau=tau, beta=beta, max_bytes=int(max_bytes // 4))
+    under = WidthSearch(mdp=mdp, grid=low, tau=tau, beta=beta, max_bytes=int(max_bytes // 4), cluster=cluster)
     _, column, width = under.upper()
     for d in sorted(under.sweeps, key=lambda d: abs(d - width))[:3]:  # the policies of a mixture have adjacent widths
         under.policy(d, column)

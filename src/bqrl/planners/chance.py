@@ -6,7 +6,7 @@ max over policies of P(G >= x)  =  1 - W_0(start, x),    W_h(s, n) as in target.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,10 +74,10 @@ class Chance(Objective):
 
 def plan_chance(
     mdp: MDP | StepModel, objective: Chance, *, points: Points = None, pairs: Pairs = None, max_bytes: MaxBytes = MAX_BYTES,
-    folder: Folder = None, precision: Precision = "float64", tick: Tick = None,
+    folder: Folder = None, precision: Precision = "float64", cluster: Any = None, tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the policy with the best probability of reaching the target; without an exact grid, a bracket."""
-    room = check_room(max_bytes, folder, precision)
+    room = check_room(max_bytes, folder, precision, cluster)
     met = None if room.single or isinstance(mdp, StepModel) else choose_pairs(mdp, pairs, points, room)
     if met is not None:
         aimed = met.policy(objective.target)
@@ -89,7 +89,7 @@ def plan_chance(
     curve = curve_over(mdp, points=points, room=room, tick=tick)
     target = objective.target
     policy = curve.policy_for(target)
-    law, law_upper = law_bracket(mdp, policy)
+    law, law_upper = law_bracket(mdp, policy, cluster=curve.cluster)
     if curve.exact:
         return Plan(
             objective=objective, planner="target", policy=policy, law=law, value=objective(law), upper=objective(law),

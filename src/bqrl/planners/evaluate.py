@@ -39,11 +39,13 @@ from bqrl.mdp.find_grid import (
     returns_grid,
     rounded_grid,
 )
-from bqrl.mdp.grid import Grid, Rounded
+from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import check_known
 from bqrl.mdp.unstored import StepModel
+from bqrl.planners.cluster import Cluster, as_cluster
+from bqrl.planners.on_demand import narrows
 from bqrl.planners.step_kernel import bind_unstored, law_unstored, play_unstored
 from bqrl.policies.convert import bind
 from bqrl.policies.earned import EarnedPolicy
@@ -82,12 +84,12 @@ class Limits:
 @overload
 def evaluate(
     mdp: MDP | StepModel | str, policy: Any, *, bracket: Literal[False] = False, labels: bool = ..., points: int = ...,
-    max_points: int = ..., max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
+    max_points: int = ..., max_set: int = ..., max_atoms: int = ..., rewards: str = ..., cluster: Any = ...,
 ) -> Law: ...  # fmt: skip
 @overload
 def evaluate(
     mdp: MDP | StepModel | str, policy: Any, *, bracket: Literal[True], labels: bool = ..., points: int = ...,
-    max_points: int = ..., max_set: int = ..., max_atoms: int = ..., rewards: str = ...,
+    max_points: int = ..., max_set: int = ..., max_atoms: int = ..., rewards: str = ..., cluster: Any = ...,
 ) -> tuple[Law, Law]: ...  # fmt: skip
 def evaluate(
     mdp: MDP | StepModel | str,
@@ -100,6 +102,7 @@ def evaluate(
     max_set: int = MAX_SET,
     max_atoms: int = MAX_ATOMS,
     rewards: str = PLANNED,
+    cluster: Any = None,
 ) -> Law | tuple[Law, Law]:
     """Return the law of the return of a policy.
 
@@ -130,6 +133,9 @@ def evaluate(
         in the model for which it was planned. With "this model" it follows the rewards of `mdp`, as in scenarios. To
         evaluate other outcomes of a plan, such as costs, convert its policy first: `plan.policy.to_labels(model)`, with
         the model of the plan, follows the states alone if the rewards of that model are not random.
+    cluster : str or distributed.Client or None
+        The address of a Dask scheduler, or a client of it: its workers share the pass over sums for policies by stage and state
+        and for those of plans, if the returns lie on a lattice and no matrix products are used; the law has the same bits.
 
     Returns
     -------
@@ -156,16 +162,18 @@ def evaluate(
         return (law, law) if bracket else law
     problem, played = bind(mdp, policy, labels=labels)
     check_rewards(played, problem, rewards)
-    lower, upper = law_bracket(problem, played, limits)
+    lower, upper = law_bracket(problem, played, limits, as_cluster(cluster))
     return (lower, upper or lower) if bracket else lower
 
 
-def law_bracket(mdp: MDP | StepModel, policy: Policy, limits: Limits = Limits()) -> tuple[Law, Law | None]:  # noqa: B008
+def law_bracket(
+    mdp: MDP | StepModel, policy: Policy, limits: Limits = Limits(), cluster: Cluster | None = None  # noqa: B008
+) -> tuple[Law, Law | None]:  # fmt: skip
     """Return the exact law and None, or a proven lower and a proven upper law; the policy is already bound."""
     if isinstance(mdp, StepModel):
         return law_unstored(mdp, policy), None
     if isinstance(policy, MixturePolicy):
-        parts = [law_bracket(*bind(mdp, part), limits) for part in policy.policies]
+        parts = [law_bracket(*bind(mdp, part), limits, cluster) for part in policy.policies]
         lower = Law.mixture([low for low, _ in parts], policy.weights)
         if all(high is None for _, high in parts):
             return lower, None
@@ -178,7 +186,7 @@ def law_bracket(mdp: MDP | StepModel, policy: Policy, limits: Limits = Limits())
     exact = None if rounds else returns_grid(mdp, limits.max_points, limits.max_set)
     large = isinstance(policy, MarkovPolicy) and exact is not None and mdp.S * int(exact.size.max()) > limits.max_masses
     if exact is not None and not large:
-        return _law_on(mdp, policy, exact), None
+        return _law_on(mdp, policy, exact, cluster), None
     if isinstance(policy, (MarkovPolicy, TargetPolicy)):
         own = _own_support(mdp, policy, limits.max_atoms)
         if own is not None:
@@ -209,14 +217,15 @@ def _bound(mdp: MDP, values: FloatArray, mass: FloatArray, side: str, mean: floa
     return Law(cut_to_possible(mdp, values), mass, Bound(side, mean))
 
 
-def _law_on(mdp: MDP, policy: Policy, columns: Grid) -> Law:
+def _law_on(mdp: MDP, policy: Policy, columns: Grid, cluster: Cluster | None) -> Law:
     """Return the law of a policy on an exact grid."""
     other = (
         isinstance(policy, TargetPolicy) and policy.grid.discount != mdp.discount
     )  # its need is not determined by the sum
     if isinstance(policy, (MarkovPolicy, TargetPolicy)) and not other:
-        points, mass = push_forward(mdp, policy, columns)
-        return Law(points, mass)
+        if cluster is not None and isinstance(columns, Lattice) and narrows(mdp, columns):
+            return Law(*cluster.forward(mdp, policy, columns))
+        return Law(*push_forward(mdp, policy, columns))
     return _law_of_pairs(mdp, policy, columns)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,12 @@ from bqrl.mdp.products import by_products
 from bqrl.mdp.search import Progress, duration
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.step_kernel import StepKernel
-from bqrl.planners.sweep import NO_TABLE, SHORTFALL, TIE_TOL, StageKernel
+from bqrl.planners.sweep import NO_TABLE, SHORTFALL, TIE_TOL, StageKernel, at_start
 from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import Near, StageTables, TargetPolicy
+
+if TYPE_CHECKING:
+    from bqrl.planners.cluster import Cluster
 
 EXTRA = 1  # columns above the highest return: the cost is 1{n > 0}
 LARGE_SWEEP = 1e6  # entries of a sweep that may take longer than two seconds
@@ -63,11 +66,12 @@ def rows_of(mdp: Model) -> IntArray:
     return mdp.count if isinstance(mdp, StepModel) else np.full(mdp.H + 1, mdp.S)
 
 
-def kernel_of(mdp: Model, grid: Lattice, h: int) -> StageKernel | StepKernel:
-    """Return the function that fills one stage from the next."""
+def kernel_of(mdp: Model, grid: Grid, h: int, *, counted: bool = True) -> StageKernel | StepKernel:
+    """Return the function that fills one stage from the next; unless rewards are `counted`, means are those of a second cost."""
     if isinstance(mdp, StepModel):
+        assert isinstance(grid, Lattice)
         return StepKernel(mdp, grid, h)
-    return StageKernel(mdp, grid, h, mdp.probability, None, mdp.discount**h)
+    return StageKernel(mdp, grid, h, mdp.probability, None, mdp.discount**h if counted else 0.0)
 
 
 def backward(
@@ -91,8 +95,12 @@ def backward(
 
 def terminal(mdp: Model, *, means: bool, precision: str = "float64") -> ValueArray:
     """Return the values after the last stage, 1{n > 0}, followed by means of 0."""
-    row = np.r_[SHORTFALL, np.zeros(SHORTFALL.size)] if means else SHORTFALL
-    return np.tile(row.astype(PRECISIONS[precision]), (int(rows_of(mdp)[-1]), 1))
+    return np.tile(terminal_row(means=means).astype(PRECISIONS[precision]), (int(rows_of(mdp)[-1]), 1))
+
+
+def terminal_row(*, means: bool) -> FloatArray:
+    """Return the values of every state after the last stage."""
+    return np.r_[SHORTFALL, np.zeros(SHORTFALL.size)] if means else SHORTFALL
 
 
 def goal_on(grid: Grid) -> Goal:
@@ -110,12 +118,20 @@ class OnDemand:
     root: FloatArray  # (columns,) W_0 of every target
     max_bytes: float
     folder: Path | None = None
+    cluster: Cluster | None = None  # the workers that compute policies
 
     def policy(self, target: float) -> TargetPolicy:
         """Return the policy for `target`; its tables cover the columns that the target can meet, if they fit."""
         mdp, grid, near = self.mdp, self.grid, None
         narrow, first = narrowed(mdp, grid, int(grid.column(0, target, EXTRA)))
-        if policy_bytes(mdp, narrow) <= self.max_bytes:
+        if self.cluster is not None:
+            check_tables(mdp, narrow, self.max_bytes)
+            with stage_line(mdp, narrow, None) as say:
+                found = self.cluster.backward(
+                    mdp, narrow, goal_on(grid), terminal_row(means=True), means=True, tick=say
+                )
+            near = Near(read_only(first[:-1]), tuple(found.tables))
+        elif policy_bytes(mdp, narrow) <= self.max_bytes:
             passes, tables = backward(mdp, narrow, goal_on(grid), 0, mdp.H, terminal(mdp, means=True), means=True), []
             with stage_line(mdp, narrow, None) as say:
                 for h, _, action in passes:
@@ -127,17 +143,20 @@ class OnDemand:
 
 
 def values_first(
-    mdp: Model, grid: Lattice, *, max_bytes: float, folder: Path | None = None, precision: str = "float64", tick: Tick = None
+    mdp: Model, grid: Lattice, *, max_bytes: float, folder: Path | None = None, precision: str = "float64",
+    cluster: Cluster | None = None, tick: Tick = None,
 ) -> OnDemand:  # fmt: skip
-    """Return the values of the root, from one pass that keeps two stages of values in memory."""
+    """Return the values of the root, from one pass that keeps two stages of values in memory, here or on the workers."""
+    if cluster is not None:
+        row, goal = terminal_row(means=False), goal_on(grid)
+        root = cluster.backward(mdp, grid, goal, row, means=False, precision=precision, tick=tick).root
+        return OnDemand(mdp=mdp, grid=grid, root=root, max_bytes=max_bytes, folder=folder, cluster=cluster)
     after = terminal(mdp, means=False, precision=precision)
     for h, now, _ in backward(mdp, grid, goal_on(grid), 0, mdp.H, after, means=False, precision=precision):
         after = now
         if tick is not None:
             tick(h)
-    met = np.flatnonzero(mdp.mu)
-    root = after[met[0]].astype(np.float64) if met.size == 1 else mdp.mu[met] @ after[met].astype(np.float64)
-    return OnDemand(mdp=mdp, grid=grid, root=root, max_bytes=max_bytes, folder=folder)
+    return OnDemand(mdp=mdp, grid=grid, root=at_start(mdp.mu, after), max_bytes=max_bytes, folder=folder)
 
 
 def narrowed(mdp: Model, grid: Lattice, column: int) -> tuple[Lattice, IntArray]:
@@ -287,8 +306,12 @@ def values_bytes(mdp: Model, grid: Grid, precision: str = "float64") -> int:
 
 def policy_bytes(mdp: Model, grid: Grid) -> int:
     """Return the memory of a pass with means and the actions of all stages."""
-    item = np.dtype(action_dtype(mdp.A)).itemsize
-    return two_stages(mdp, grid, 16) + item * int(cells_of(mdp, grid)[:-1].sum())
+    return two_stages(mdp, grid, 16) + table_bytes(mdp, grid)
+
+
+def table_bytes(mdp: Model, grid: Grid) -> int:
+    """Return the memory of the actions of all stages."""
+    return np.dtype(action_dtype(mdp.A)).itemsize * int(cells_of(mdp, grid)[:-1].sum())
 
 
 def checkpoint_bytes(mdp: Model, grid: Grid, *, in_folder: bool) -> int:
@@ -305,6 +328,12 @@ def on_demand_bytes(mdp: Model, grid: Lattice, *, in_folder: bool, precision: st
     narrow, _ = narrowed(mdp, grid, int(grid.size[0]) // 2)
     policy = min(policy_bytes(mdp, narrow), checkpoint_bytes(mdp, grid, in_folder=in_folder))
     return max(values_bytes(mdp, grid, precision), policy)
+
+
+def check_tables(mdp: Model, grid: Grid, limit: float) -> None:
+    """Raise SizeError if the actions that workers send do not fit on the machine that receives them."""
+    if table_bytes(mdp, grid) > limit:
+        raise too_large("the actions of one policy", table_bytes(mdp, grid), limit, in_folder=True)
 
 
 def too_large(what: str, needed: float, limit: float, *, in_folder: bool) -> SizeError:

@@ -12,7 +12,8 @@ from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.unstored import StepModel
-from bqrl.planners.on_demand import PRECISIONS, Model, narrows, on_demand_bytes
+from bqrl.planners.cluster import Cluster, as_cluster
+from bqrl.planners.on_demand import PRECISIONS, Model, check_tables, narrows, on_demand_bytes
 
 MAX_BYTES = 4 * 2**30
 
@@ -24,6 +25,9 @@ class Room:
     max_bytes: float = MAX_BYTES
     folder: Path | None = None
     single: bool = False  # values in 32 bits
+    cluster: Cluster | None = (
+        None  # workers that share the sweep; max_bytes is then the limit of each of them and of this machine
+    )
 
     @property
     def precision(self) -> str:
@@ -45,6 +49,8 @@ class Room:
 
     def check(self, mdp: Model, columns: Grid) -> None:
         """Raise SizeError if neither the tables nor the values fit; name what would."""
+        if self.cluster is not None and self._check_workers(mdp, columns, self.cluster):
+            return
         if self.tables_fit(mdp, columns):
             return
         if not isinstance(columns, Lattice) or not narrows(mdp, columns):
@@ -61,13 +67,29 @@ class Room:
         if needed > self.max_bytes:
             raise _too_large(mdp, columns, needed, self.max_bytes, folder_helps=least <= self.max_bytes)
 
+    def _check_workers(self, mdp: Model, columns: Grid, cluster: Cluster) -> bool:
+        """Return whether workers share the sweep; raise SizeError if their blocks do not fit."""
+        if self.single and not narrows(mdp, columns):
+            return False
+        means = not narrows(mdp, columns)
+        needed = cluster.worker_bytes(mdp, columns, means=means, precision=self.precision)
+        if needed > self.max_bytes:
+            got, limit = (f"{size / 2**30:.3g} GiB" for size in (needed, self.max_bytes))
+            raise SizeError(
+                f"the blocks of each of {len(cluster)} workers must fit into max_bytes={limit}, got {got}; add workers, raise "
+                "max_bytes or use fewer points", needed=needed, limit=self.max_bytes, name="max_bytes",
+            )  # fmt: skip
+        if means:
+            check_tables(mdp, columns, self.max_bytes)
+        return True
 
-def check_room(max_bytes: Any, folder: Any, precision: Any) -> Room:
-    """Return the checked limits of a sweep."""
+
+def check_room(max_bytes: Any, folder: Any, precision: Any, cluster: Any = None) -> Room:
+    """Return the checked limits of a sweep; this connects to a cluster."""
     choice(precision, "precision", PRECISIONS)
     limit = number(max_bytes, "max_bytes", 0.0, ends="(]")
     place = None if folder is None else existing_folder(folder)
-    return Room(max_bytes=limit, folder=place, single=precision == "float32")
+    return Room(max_bytes=limit, folder=place, single=precision == "float32", cluster=as_cluster(cluster))
 
 
 def existing_folder(given: Any, name: str = "folder") -> Path:
@@ -83,22 +105,25 @@ def exact_grid(mdp: MDP, max_bytes: float = MAX_BYTES, *, or_rounded: bool = Fal
     return found if found is not None and fits(mdp, found, max_bytes, or_rounded=or_rounded) else None
 
 
-def fits(mdp: MDP, columns: Grid, max_bytes: float, *, or_rounded: bool, sweeps: int = 1) -> bool:
+def fits(mdp: MDP, columns: Grid, max_bytes: float, *, or_rounded: bool, sweeps: int = 1, shared: bool = False) -> bool:
     """Return whether `sweeps` sweeps on these columns fit into `max_bytes`; without `or_rounded`, SizeError if not."""
     if not or_rounded:
-        check_memory(mdp, columns, max_bytes, sweeps)
-    return sweeps * sweep_bytes(mdp, columns) <= max_bytes
+        check_memory(mdp, columns, max_bytes, sweeps, shared=shared)
+    return sweeps * sweep_bytes(mdp, columns, shared=shared) <= max_bytes
 
 
-def sweep_bytes(mdp: MDP, columns: Grid) -> int:
-    """Return the bytes of one sweep with its policy: four arrays with the values of a stage, and the actions of all stages."""
-    stage = int(columns.size.max()) * mdp.S * 8
+def sweep_bytes(mdp: MDP, columns: Grid, *, shared: bool = False) -> int:
+    """Return the bytes of one sweep with its policy: four arrays with the values of a stage, and the actions of all stages.
+
+    The values of a `shared` sweep are on the workers of a cluster.
+    """
+    stage = 0 if shared else int(columns.size.max()) * mdp.S * 8
     return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes
 
 
-def check_memory(mdp: MDP, columns: Grid, max_bytes: float, sweeps: int = 1) -> None:
+def check_memory(mdp: MDP, columns: Grid, max_bytes: float, sweeps: int = 1, *, shared: bool = False) -> None:
     """Raise SizeError if `sweeps` sweeps on these columns exceed `max_bytes`."""
-    needed = sweeps * sweep_bytes(mdp, columns)
+    needed = sweeps * sweep_bytes(mdp, columns, shared=shared)
     if needed > max_bytes:
         raise _too_large(mdp, columns, needed, max_bytes)
 

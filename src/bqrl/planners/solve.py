@@ -115,7 +115,9 @@ def solve(
         policies. Options: `starts`, a list of further rules to begin with, and for thresholds `order`, the names of the states
         from low to high, or a dict with "states" and "actions".
     **options
-        Options of the planner, such as `max_bytes` and `max_nodes`, or `points` and `gap` if no exact grid of returns fits. For
+        Options of the planner, such as `max_bytes` and `max_nodes`, or `points` and `gap` if no exact grid of returns fits.
+        `cluster` (the address of a Dask scheduler, or a `distributed.Client`) shares the sweep among its workers, for quantiles,
+        buffered quantiles, CVaR and `Chance`; the plan is the same, and `max_bytes` limits each worker. For
         continuous states (a GridModel): `refine=True` halves the grid until the bracket is at most `gap` wide or the models
         would have more than `max_transitions` outcomes.
 
@@ -163,7 +165,8 @@ def solve(
         upper = None if plan.upper is None else max(value, float(cut_to_possible(problem, plan.upper)))
         plan = replace(plan, value=value, nominal=nominal, upper=upper)
     if isinstance(goal, Quantile) and attitude is None and isinstance(problem, MDP):
-        plan = with_tail(plan, risk_neutral(problem, 0)[1])
+        cluster = getattr(plan.details.get("curve"), "cluster", None)
+        plan = with_tail(plan, risk_neutral(problem, 0, cluster)[1])
     return plan.with_time(time.perf_counter() - begun)
 
 

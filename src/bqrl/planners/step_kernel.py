@@ -34,9 +34,9 @@ class StepKernel:
         self.model, self.drop = model, grid.drop(h)
         self.base, self.width = float(model.grid.offset[-2]), model.grid.width
 
-    def run(self, after: Any, rule: Goal, now: Any, action: ActionArray) -> None:
+    def run(self, after: Any, rule: Goal, now: Any, action: ActionArray, first: int = 0) -> None:
         """Fill `now` with the values of the stage and, unless `action` is empty, the means; fill `action`."""
-        for states, outcomes in self.model.blocks(len(now)):
+        for states, outcomes in self.model.blocks(first, first + len(now)):
             rows, moves = loop_arrays(outcomes, self.drop - outcomes.unit)
             goal = rule._replace(mean_reward=self._means(outcomes, wanted=action.size > 0))
             part = action[states] if action.size else action

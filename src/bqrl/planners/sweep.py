@@ -14,8 +14,8 @@ replaced by its best or worst case within the known support.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from bqrl.mdp.stage import Stage
 from bqrl.mdp.unstored import StepModel
 from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import TargetPolicy
+
+if TYPE_CHECKING:
+    from bqrl.planners.cluster import Cluster
 
 TIE_TOL = 1e-13  # values whose relative difference is at most this tie, and the mean decides
 SMALL_WORK = 200_000  # up to this product of outcomes and columns of a stage, all stages run in one compiled call
@@ -159,6 +162,7 @@ def sweep(
     tick: Callable[[int], None] | None = None,
     probability: FloatArray | None = None,
     layout: Layout | None = None,
+    cluster: Cluster | None = None,
 ) -> Sweep:
     """Return the result of one backward pass.
 
@@ -195,6 +199,8 @@ def sweep(
         Another kernel on the outcomes of `mdp`, shape (nnz,); not checked.
     layout
         The layout of this problem and grid, if it has been prepared.
+    cluster
+        Workers that share the stages, without `half`, `gain`, `keep` and `probability`.
 
     Returns
     -------
@@ -208,6 +214,13 @@ def sweep(
     else:
         largest = size_of(grid.points(0)[[0, -1]]) if layout is None else layout.largest
     rule = Goal(mean_reward=NO_TABLE, weight=weight, tie=tie, mean_tie=1e-12 * largest)
+    if cluster is not None:
+        assert half is None and gain is None and probability is None and not keep  # noqa: PT018
+        terminal = np.r_[cost, np.zeros(cost.size) if second is None else -second] if policy else cost
+        found = cluster.backward(
+            mdp, grid, rule, terminal, extra=extra, means=policy, counted=second is None, tick=tick
+        )  # fmt: skip
+        return _sweep_of(grid, extra, found.root, tuple(found.tables) if policy else None)
     ball, lost = None, NONE_MISSING if missing is None else missing
     if half is not None:
         ball = Ball(half=half, sense=sense, order=NO_ORDER, values=NO_TABLE, missing=lost)
@@ -239,13 +252,17 @@ def sweep(
             means.append(now[:, columns:].copy())
         if tick is not None:
             tick(h)
-    root = mdp.mu @ after
-    columns = root.size // layers
+    done = _sweep_of(grid, extra, at_start(mdp.mu, after), tuple(actions[::-1]) if policy else None)
+    stored = tuple(values[::-1]) if keep else None
+    return replace(done, values=stored, means=tuple(means[::-1]) if means else None)
+
+
+def _sweep_of(grid: Grid, extra: int, root: FloatArray, tables: tuple[ActionArray, ...] | None) -> Sweep:
+    """Return a sweep from the averages at the root, which end with the means if there are tables."""
+    columns = root.size // (1 if tables is None else 2)
     return Sweep(
-        grid=grid, extra=extra, root=root[:columns], mean=root[columns:] if policy else None,
-        tables=tuple(actions[::-1]) if policy else None, values=tuple(values[::-1]) if keep else None,
-        means=tuple(means[::-1]) if means else None,
-    )  # fmt: skip
+        grid=grid, extra=extra, root=root[:columns], mean=None if tables is None else root[columns:], tables=tables
+    )
 
 
 def fits_one_call(mdp: MDP, columns: int) -> bool:
@@ -280,7 +297,7 @@ def _sweep_in_one_call(
     last = sweep_stages(stages, writeable, ball, goal, work, extra, tables, values)
     stored = Tables(values, begin) if keep else None
     columns = int(grid.size[0]) + extra
-    root = mdp.mu @ work[last, : S * layers * columns].reshape(S, -1)
+    root = at_start(mdp.mu, work[last, : S * layers * columns].reshape(S, -1))
     if not policy:
         return Sweep(grid=grid, extra=extra, root=root, values=stored)
     tables.flat.flags.writeable = False
@@ -304,31 +321,38 @@ class StageKernel:
         self.h, self.probability = h, kernel[first : first + self.stage.successor.size]
         self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * worth
 
-    def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray) -> None:
-        """Fill `now` with the values of the stage and, unless `action` is empty, the means; fill `action`."""
-        goal = rule._replace(mean_reward=self.mean_reward)
+    def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray, first: int = 0) -> None:
+        """Fill `now` with the values of the stage and, unless `action` is empty, the means; fill `action`.
+
+        Both hold the states from `first` on. On a stage that uses matrix products, `first` must be a multiple of
+        `product_states`: the bits of a product may depend on its shape. A ball requires all states.
+        """
+        begin, end = first * self.mdp.A, (first + len(now)) * self.mdp.A
+        goal = rule._replace(mean_reward=self.mean_reward[begin:end])
         if self.by_products:
-            self._run_dense(after, goal, now, action)
+            self._run_dense(after, goal, now, action, first)
             return
-        rows = Rows(self.stage.row_start, self.stage.successor, self.probability)
-        work = self.stage.successor.size * now.shape[1] // (2 if action.size else 1)
+        start = self.stage.row_start[begin : end + 1]
+        rows = Rows(start, self.stage.successor, self.probability)
+        work = int(start[-1] - start[0]) * now.shape[1] // (2 if action.size else 1)
         run_loop(work, sweep_rows, sweep_rows_threads, rows, self.moves, self.ball, goal, after, now, action)
 
-    def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray) -> None:
+    def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray, begin: int) -> None:
         """Run one matrix product per block of states, for values and means together; then shift rows and take minima."""
         mdp, kernel, shift = self.mdp, self._dense_kernel(), row_shift(self.mdp, self.moves, self.h)
         ball, support = self._dense_ball(after, action, kernel)
-        block = max(1, min(mdp.S, BLOCK_BYTES // (mdp.A * after.shape[1] * 8)))
-        for first in range(0, mdp.S, block):
-            states = slice(first, min(mdp.S, first + block))
+        block = product_states(mdp, after.shape[1])
+        for first in range(0, len(now), block):
+            own = slice(first, min(len(now), first + block))  # within `now`
+            states = slice(begin + own.start, begin + own.stop)
             rows = slice(states.start * mdp.A, states.stop * mdp.A)
             product = kernel[rows] @ after
             if ball is not None:
                 within, balls = support[rows], ball._replace(half=ball.half[rows])
                 run_loop(within.size * len(ball.order), l1_dense_rows, l1_dense_rows_threads, within, balls, product)
                 self._add_missing(after, rows, product[:, : len(ball.order)])
-            part = goal._replace(mean_reward=goal.mean_reward[rows])
-            reduce_rows(product, shift[rows], self.stage.available[states], part, now[states], action[states])
+            part = goal._replace(mean_reward=goal.mean_reward[own.start * mdp.A : own.stop * mdp.A])
+            reduce_rows(product, shift[rows], self.stage.available[states], part, now[own], action[own])
 
     def _dense_ball(self, after: FloatArray, action: ActionArray, kernel: FloatArray) -> tuple[Ball | None, FloatArray]:
         """Return the balls with the order of the states in every column, and the kernel with -1 outside their supports."""
@@ -358,6 +382,23 @@ class StageKernel:
         rows = np.repeat(np.arange(len(matrix)), np.diff(self.stage.row_start))
         np.add.at(matrix, (rows, self.stage.successor), self.probability)
         return matrix
+
+
+def product_states(mdp: MDP, width: int) -> int:
+    """Return the number of states of one matrix product with `width` columns."""
+    return max(1, min(mdp.S, BLOCK_BYTES // (mdp.A * width * 8)))
+
+
+def at_start(mu: FloatArray, after: Any) -> FloatArray:
+    """Return the rows of a stage averaged over the first states, added one after the other whatever the number of columns."""
+    met = np.flatnonzero(mu)
+    if met.size == 1:
+        return np.array(after[met[0]], np.float64)
+    root = np.zeros(after.shape[1])
+    for first in range(0, met.size, 1024):
+        part = met[first : first + 1024]
+        root += np.add.reduce(mu[part, None] * after[part], axis=0)
+    return root
 
 
 def _shared_order(mdp: MDP) -> BoolArray:

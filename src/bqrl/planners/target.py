@@ -32,12 +32,13 @@ from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
 from bqrl.mdp.unstored import StepModel, check_model
+from bqrl.planners.cluster import Cluster
 from bqrl.planners.earned import MAX_CURVE_WORK, MetPairs, met_pairs, search_target
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.expected import best_mean, is_settled
 from bqrl.planners.facts import Bracketed, Fact, NeutralWins, StoredInSingle, Tied
 from bqrl.planners.grid_curve import GridCurve
-from bqrl.planners.on_demand import SINGLE, OnDemand, stage_line, values_first
+from bqrl.planners.on_demand import SINGLE, OnDemand, narrows, stage_line, values_first
 from bqrl.planners.plan import Plan, equal_values, freeze
 from bqrl.planners.registry import Folder, Gap, MaxBytes, Pairs, Points, Precision, Tick
 from bqrl.planners.room import MAX_BYTES, Room, check_memory, check_room, exact_grid
@@ -108,6 +109,11 @@ class GuaranteeCurve(Charted):
     def exact(self) -> bool:
         """Whether values are exact rather than bracketed."""
         return self.optimistic is None
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The workers that computed the curve."""
+        return getattr(self.sweep, "cluster", None)
 
     @property
     def work(self) -> int:
@@ -238,12 +244,12 @@ def best_steps(points: FloatArray, shortfall: FloatArray) -> tuple[FloatArray, F
 @overload
 def guarantee_curve(
     mdp: GridModel, *, points: int | None = ..., max_bytes: float = ..., keep: bool = ..., folder: str | Path | None = ...,
-    precision: str = ..., tick: Callable[[int], None] | None = ...,
+    precision: str = ..., cluster: Any = ..., tick: Callable[[int], None] | None = ...,
 ) -> GridCurve: ...  # fmt: skip
 @overload
 def guarantee_curve(
     mdp: MDP | StepModel | str, *, points: int | None = ..., max_bytes: float = ..., keep: bool = ...,
-    folder: str | Path | None = ..., precision: str = ..., tick: Callable[[int], None] | None = ...,
+    folder: str | Path | None = ..., precision: str = ..., cluster: Any = ..., tick: Callable[[int], None] | None = ...,
 ) -> GuaranteeCurve: ...  # fmt: skip
 def guarantee_curve(
     mdp: MDP | GridModel | StepModel | str,
@@ -253,6 +259,7 @@ def guarantee_curve(
     keep: bool = False,
     folder: str | Path | None = None,
     precision: str = "float64",
+    cluster: Any = None,
     tick: Callable[[int], None] | None = None,
 ) -> GuaranteeCurve | GridCurve:
     """Return the best achievable quantile for every tau, with policies that attain it, from one sweep.
@@ -278,6 +285,9 @@ def guarantee_curve(
     precision : str
         "float64", or "float32" to store shortfalls in half the memory; `error`, and with it `certain` and `upper`, then
         include the larger rounding error.
+    cluster : str or distributed.Client or None
+        The address of a Dask scheduler, or a client of it: its workers share the sweep, and the curve and its policies have the
+        same bits. `max_bytes` then limits each worker, and the actions of a policy on this machine. Trusted networks only.
     tick : callable or None
         Called with the index of each stage when it is finished.
 
@@ -293,7 +303,9 @@ def guarantee_curve(
     1.0
     """
     points = None if points is None else whole(points, "points", 2)
-    room = check_room(max_bytes, folder, precision)
+    room = check_room(max_bytes, folder, precision, cluster)
+    if keep and room.cluster is not None:
+        raise bad_value("keep", keep, "be False with a cluster", remedy="omit one of them")
     if isinstance(mdp, GridModel):
         low = _curve_within(mdp.planned, points, room)
         high = low if mdp.upper is mdp.lower else _curve_within(mdp.upper, points, room)
@@ -366,7 +378,8 @@ def curve_over(
     plain = half is None and not keep  # otherwise the tables of all stages are needed
     exact, optimistic = returns_grid(mdp, MAX_POINTS, MAX_SET), None
     if exact is not None and (or_rounded or points is not None):
-        exact = exact if room.tables_fit(mdp, exact) or (plain and room.values_fit(mdp, exact)) else None
+        fitting = room.tables_fit(mdp, exact) or (plain and (room.values_fit(mdp, exact) or room.cluster is not None))
+        exact = exact if fitting else None
     columns: Grid
     if exact is not None and points is None:
         columns = exact
@@ -376,20 +389,23 @@ def curve_over(
         room.check(mdp, columns)
     else:
         check_memory(mdp, columns, room.max_bytes)
+    shared = room.cluster if plain else None
     if columns is not exact:
         if room.single:
-            root = values_first(mdp, high, max_bytes=room.max_bytes, precision=room.precision).root
+            root = values_first(mdp, high, max_bytes=room.max_bytes, precision=room.precision, cluster=shared).root
         else:
-            root = sweep(mdp, high, policy=False, half=half).root
+            root = sweep(mdp, high, policy=False, half=half, cluster=shared).root
         optimistic = high.points(0), root[:-1]
     done: Sweep | OnDemand
     with stage_line(mdp, columns, tick) as say:
-        if plain and isinstance(columns, Lattice) and not room.tables_fit(mdp, columns):
+        lean = shared is not None and narrows(mdp, columns)
+        if isinstance(columns, Lattice) and (lean or (plain and shared is None and not room.tables_fit(mdp, columns))):
             done = values_first(
-                mdp, columns, max_bytes=room.max_bytes, folder=room.folder, precision=room.precision, tick=say
-            )
+                mdp, columns, max_bytes=room.max_bytes, folder=room.folder, precision=room.precision, cluster=shared,
+                tick=say,
+            )  # fmt: skip
         else:
-            done = sweep(mdp, columns, keep=keep, tick=say, half=half)
+            done = sweep(mdp, columns, keep=keep, tick=say, half=half, cluster=shared)
     error = rounding_error(mdp) + (1.001 * mdp.H * SINGLE if room.single else 0.0)
     return GuaranteeCurve(
         mdp=mdp, points=columns.points(0), shortfall=done.root[:-1], sweep=done, error=error, optimistic=optimistic,
@@ -407,8 +423,9 @@ def _curve_unstored(
     room.check(model, model.grid)
     with stage_line(model, model.grid, tick) as say:
         done = values_first(
-            model, model.grid, max_bytes=room.max_bytes, folder=room.folder, precision=room.precision, tick=say
-        )
+            model, model.grid, max_bytes=room.max_bytes, folder=room.folder, precision=room.precision, cluster=room.cluster,
+            tick=say,
+        )  # fmt: skip
     error = rounding_error(model) + (1.001 * model.H * SINGLE if room.single else 0.0)
     return GuaranteeCurve(
         mdp=model,
@@ -422,15 +439,16 @@ def _curve_unstored(
 
 def plan_target(
     mdp: MDP | StepModel, tau: float, *, points: Points = None, gap: Gap = None, pairs: Pairs = None,
-    max_bytes: MaxBytes = MAX_BYTES, folder: Folder = None, precision: Precision = "float64", tick: Tick = None,
+    max_bytes: MaxBytes = MAX_BYTES, folder: Folder = None, precision: Precision = "float64", cluster: Any = None,
+    tick: Tick = None,
 ) -> Plan:  # fmt: skip
     """Return the best policy for the tau-quantile; without an exact grid, a bracket on `points` points or of width `gap`.
 
     `pairs` True plans on the pairs of a state and an amount earned that can be met, and False never does; by default this is
-    done where they are few and no exact grid fits. `folder` and `precision` are those of `guarantee_curve`.
+    done where they are few and no exact grid fits. `folder`, `precision` and `cluster` are those of `guarantee_curve`.
     """
     tau, _ = check_levels(tau)
-    room = check_room(max_bytes, folder, precision)
+    room = check_room(max_bytes, folder, precision, cluster)
     return plan_from_curve(curve_at(mdp, tau, points=points, gap=gap, pairs=pairs, room=room, tick=tick), tau)
 
 
@@ -456,13 +474,13 @@ def finer_size(points: int, excess: float) -> int:
 def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     """Return the plan at one level; its policy is evaluated in the problem itself."""
     policy: Policy = curve.policy(tau)
-    law, law_upper = law_bracket(curve.mdp, policy)
+    law, law_upper = law_bracket(curve.mdp, policy, cluster=curve.cluster)
     if curve.exact:
         return _exact_plan(curve, tau, policy, law)
     assert not isinstance(curve.sweep, MetPairs)  # pairs are exact
     assert isinstance(curve.mdp, MDP)  # and so is the grid of a StepModel
     proven = law.quantile(tau) if law_upper is None else curve(tau)
-    neutral, mean_law, mean_upper = risk_neutral(curve.mdp, int(curve.points.size))
+    neutral, mean_law, mean_upper = risk_neutral(curve.mdp, int(curve.points.size), curve.cluster)
     if mean_law.quantile(tau) > proven:  # possible on a coarse grid, whose bounds are loose
         policy, law, law_upper, proven = neutral, mean_law, mean_upper, mean_law.quantile(tau)
     value = max(proven, law.quantile(tau))
@@ -503,12 +521,17 @@ def _stored_in_single(curve: GuaranteeCurve) -> list[Fact]:
     return [StoredInSingle(error=curve.error)] if curve.precision == "float32" else []
 
 
-def risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
+def risk_neutral(mdp: MDP, points: int, cluster: Cluster | None = None) -> tuple[MarkovPolicy, Law, Law | None]:
     """Return the policy with the best mean, and its law or a bracket on at least `points` points; cached per problem."""
-    return _risk_neutral(mdp, max(points, BRACKET_POINTS))
+    points = max(points, BRACKET_POINTS)
+    return _risk_neutral(mdp, points) if cluster is None else _neutral_with(mdp, points, cluster)
 
 
 @per_model
 def _risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
+    return _neutral_with(mdp, points, None)
+
+
+def _neutral_with(mdp: MDP, points: int, cluster: Cluster | None) -> tuple[MarkovPolicy, Law, Law | None]:
     policy = best_mean(mdp)[1]
-    return policy, *law_bracket(mdp, policy, Limits(points=points))
+    return policy, *law_bracket(mdp, policy, Limits(points=points), cluster)

@@ -27,6 +27,7 @@ from bqrl.laws.rows import buffered_rows
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
+from bqrl.planners.cluster import Cluster
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.follow import Follower, law_on_points
 from bqrl.planners.room import MAX_BYTES
@@ -74,6 +75,7 @@ class WidthSearch:
     swept: dict[float, Sweep] = field(default_factory=dict)  # sweeps of an earlier search on the same kernel
     refine: bool = True  # over a ball: also sweep between lattice widths, for a tighter bound; if False, search by laws
     max_bytes: int = MAX_BYTES  # limit on stored action tables; a sweep is repeated if its tables were dropped
+    cluster: Cluster | None = None  # workers that share every sweep
     targets: FloatArray = field(init=False)  # every target z of the grid
     sweeps: dict[float, Sweep] = field(default_factory=dict)
     bounds: dict[float, FloatArray] = field(default_factory=dict)
@@ -84,7 +86,7 @@ class WidthSearch:
     def __post_init__(self) -> None:
         self.targets = self.grid.points(0) if self.layout is None else self.layout.points
         self.bounds[0.0] = self.targets  # at width 0 the bound is the target itself
-        if self.layout is None and fits_one_call(self.mdp, int(self.grid.size.max())):
+        if self.layout is None and self.cluster is None and fits_one_call(self.mdp, int(self.grid.size.max())):
             self.layout = Layout(self.mdp, self.grid)
         if self.follower is None and self.layout is not None:
             self.follower = Follower(self.layout)
@@ -104,7 +106,7 @@ class WidthSearch:
         cost = clipped_cost(d)
         return sweep(
             self.mdp, self.grid, cost, extra=cost.size - 1, half=self.half, sense=self.sense,
-            keep=self._by_laws, probability=self.probability, layout=self.layout,
+            keep=self._by_laws, probability=self.probability, layout=self.layout, cluster=self.cluster,
         )  # fmt: skip
 
     @property

@@ -99,10 +99,7 @@ def stage_masses(
     for h in range(mdp.H):
         yield sums.values(h), mass
         stage = mdp.stage(h)
-        action, column = _actions_by_sum(policy, h, sums)
-        if action.max() >= mdp.A or not stage.available.all():
-            met = np.repeat(np.flatnonzero(mdp.reachable[h]), action.shape[1])
-            check_played(mdp, h, met, action[mdp.reachable[h]].ravel())
+        action, column = played_by_sum(mdp, policy, h, sums)
         out = empty_masses(mdp.S, sums.count(h + 1))
         if by_products(mdp, columns, stage):
             _push_products(mdp.dense(h), row_shift(mdp, sums.moves(h), h), action, column, mass, out)
@@ -156,11 +153,17 @@ def _push_products(
             out += kernel[rows].T @ spread
 
 
-def _actions_by_sum(policy: Policy, h: int, sums: Sums) -> tuple[ActionArray, IntArray]:
+def played_by_sum(mdp: MDP, policy: Policy, h: int, sums: Sums) -> tuple[ActionArray, IntArray]:
+    """Return an action table of stage `h`, one row per state, and the column of each sum in it; its actions exist."""
     if isinstance(policy, MarkovPolicy):
-        return policy.actions[h][:, None], np.zeros(sums.count(h), np.int64)
-    assert isinstance(policy, TargetPolicy)
-    return policy.decisions(h, policy.target - sums.values(h))
+        action, column = policy.actions[h][:, None], np.zeros(sums.count(h), np.int64)
+    else:
+        assert isinstance(policy, TargetPolicy)
+        action, column = policy.decisions(h, policy.target - sums.values(h))
+    if action.max() >= mdp.A or not mdp.stage(h).available.all():
+        met = np.repeat(np.flatnonzero(mdp.reachable[h]), action.shape[1])
+        check_played(mdp, h, met, action[mdp.reachable[h]].ravel())
+    return action, column
 
 
 def play_shares(mdp: MDP, policy: Policy) -> FloatArray:

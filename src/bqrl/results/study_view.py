@@ -15,6 +15,7 @@ import numpy as np
 
 from bqrl.display import format_number
 from bqrl.envs import about
+from bqrl.planners.cluster import fingerprint
 from bqrl.planners.solve import guarantee_curve
 from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, lines, tooltips, view_filter, with_title
@@ -27,7 +28,6 @@ from bqrl.study.scores import PROVEN, Experiment, band_name
 from bqrl.study.spec import Spec
 from bqrl.study.study import Study
 from bqrl.study.tables import file_name, level_name, policy_table, shown_states, study_tables
-from bqrl.study.workers import fingerprint
 from bqrl.theory.perturbation import reward_spans
 
 POINTS = 80  # episodes of a curve that are drawn

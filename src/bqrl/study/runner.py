@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from bqrl.display import count_of
 from bqrl.learners.record import Record
+from bqrl.planners.cluster import LostWorkersError, UnusableWorkerError
 from bqrl.study.store import RunSpec, Store, Timing, execute
-from bqrl.study.workers import LostWorkersError, UnusableWorkerError, Workers
+from bqrl.study.workers import Workers
 
 LOOK_SECONDS = 0.25
 EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace counts

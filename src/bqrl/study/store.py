@@ -29,8 +29,9 @@ from bqrl.learners.run import Run
 from bqrl.mdp.files.atomic import drafts, write_whole
 from bqrl.mdp.files.npz import pack, unpack
 from bqrl.mdp.model import MDP
+from bqrl.planners.cluster import fingerprint
 from bqrl.study.problems import Problem, canonical_json
-from bqrl.study.workers import PLAYED, fingerprint
+from bqrl.study.workers import PLAYED
 
 FORMAT = 4  # of a result file
 RUNS, LOG = "runs", "runs/study.log"

@@ -14,8 +14,6 @@ others can reach the ports.
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import multiprocessing
 import os
 import pickle
@@ -27,47 +25,23 @@ import traceback
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import cloudpickle
 
-import bqrl
 from bqrl.checks import whole
 from bqrl.display import count_of
+from bqrl.planners.cluster import LOOK_SECONDS, LostWorkersError, UnusableWorkerError, connect, fingerprint
 
-CODE = ("envs", "laws", "learners", "loops", "mdp", "planners", "policies")  # packages whose code determines a result
 ONE_THREAD = (
     "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
 MAX_DEATHS = 3  # of processes at the same call before it counts as failed
-CONNECT_SECONDS = 10  # to a cluster
-LOOK_SECONDS = 5.0  # between two counts of its workers
 
 PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
-
-
-@cache
-def fingerprint() -> str:
-    """The library's version and a hash of the code that computes results; runs of other code have other names."""
-    root = Path(bqrl.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    return f"{bqrl.__version__}+{digest.hexdigest()[:16]}"
-
-
-class LostWorkersError(OSError):
-    """No worker is left to carry out a call."""
-
-
-class UnusableWorkerError(ImportError):
-    """A worker has no bqrl, or one with other code."""
 
 
 class Workers:
@@ -164,25 +138,7 @@ class ClusterWorkers(Workers):
 
     def __init__(self, address: str, security: Any = None) -> None:
         self.address, self.lost = address, f"the cluster at {address} was lost; finished runs are kept"
-        try:
-            from distributed import Client
-            from distributed.comm.addressing import get_address_host_port
-        except ImportError:
-            raise ValueError('a cluster needs Dask; install it with: pip install "bqrl[cluster]"') from None
-        for name in logging.root.manager.loggerDict:  # bqrl reports what matters itself
-            if name.split(".")[0] == "distributed":
-                logging.getLogger(name).setLevel(logging.CRITICAL)
-        connect: Any = Client  # it has no annotations
-        try:
-            host, port = get_address_host_port(address)
-            if not (host and 0 < port < 65536):
-                raise ValueError("expected tcp://HOST:PORT")
-            self._client = connect(address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
-        except Exception as error:  # Dask raises many kinds of errors
-            why = " ".join(str(error).split())[:120] or type(error).__name__
-            raise ConnectionError(
-                f"no Dask scheduler answers at {address!r} ({why}); start one with `dask scheduler`"
-            ) from None
+        self._client = connect(address, security)
         self._executor = self._client.get_executor(pure=False)  # Dask would merge pure calls with equal arguments
         self._looked, self._reported = -LOOK_SECONDS, -1
 
