@@ -62,7 +62,7 @@ _NAMES = {  # public names by module
     "planners.forecast": "Forecast forecast",
     "planners.grid_curve": "GridCurve",
     "planners.outcomes": "expected_outcomes outcome_law",
-    "planners.outlook": "Outlook",
+    "planners.outlook": "Outlook outlook",
     "planners.plan": "Plan",
     "planners.solve": "solve",
     "planners.strategies": "Strategies sensitivity strategies",

@@ -27,11 +27,10 @@ from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import risk_neutral
 from bqrl.planners.uncertain import half_radius, robust_value
 from bqrl.planners.worst_case import FIXED_POINTS, FixedPolicy, fixed_policy
-from bqrl.policies.convert import bind
+from bqrl.policies.convert import bind, one_policy
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.protocol import Policy, check_rewards
-from bqrl.policies.stochastic import StochasticPolicy
 
 OFF = (0.0, 0.01, 0.02, 0.05)
 PASS_SECONDS, STAGE_SECONDS = 3e-8, 3e-5  # per outcome and sum, and per stage of a pass, on one core of 2024
@@ -127,20 +126,15 @@ def stress(
     [10.0]
     """
     problem = check_mdp(mdp)
-    if isinstance(policy, Plan):
-        if objective is None and tau is None:
-            objective = policy.objective
-        policy = policy.policy
+    if isinstance(policy, Plan) and objective is None and tau is None:
+        objective = policy.objective
     goal = check_objective(objective, tau)
     if not isinstance(goal, Quantile | Buffered):
         raise bad_value("objective", goal, "be a quantile, buffered or not", goal.label, remedy="pass e.g. tau=0.1")
     shares = np.unique(numbers(off, "off", 0.0))
     if shares.size == 0 or shares[-1] > 1.0:
         raise bad_value("off", off, "hold shares in [0, 1]", remedy="write 0.05 for 5 %")
-    other, bound = (problem, policy) if isinstance(policy, StochasticPolicy) else bind(problem, policy)
-    if other is not problem:
-        text = "be a Policy, a function or actions"
-        raise bad_type("policy", policy, text, "action probabilities", remedy="wrap them in bqrl.StochasticPolicy")
+    bound = one_policy(problem, policy)
     check_rewards(bound, problem)
     neutral = risk_neutral(problem, 0)[0]
     values = [held_values(problem, one, goal, shares) for one in (bound, neutral)]
