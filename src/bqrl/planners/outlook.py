@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -207,9 +208,7 @@ def _parts(policy: Policy, drawn: int | None = None) -> list[tuple[float, Policy
 def _chance_of(mdp: MDP, policy: Policy, h: int, s: int, earned: float, unit: float) -> float:
     """Return the probability that a policy leads to a state at a stage with this amount earned."""
     model, played = bind(mdp, policy)
-    for stage, pairs in enumerate(reached_pairs(played, model, unit, MAX_MOVES)):
-        if stage == h:
-            break
+    pairs = next(islice(reached_pairs(played, model, unit, MAX_MOVES), h, None))
     here = (pairs.state == s) & (np.abs(pairs.total - earned) <= 100.0 * unit)
     return float(pairs.probability[here].sum())
 

@@ -267,7 +267,8 @@ def held_sentence(held: Stress, words: Words = PLAIN) -> str:
     parts = [f"by {percent(off)}: {amount}" for (off, _), amount in zip(moved, amounts, strict=True)]
     said = f"if probabilities are off by up to {'; '.join(parts)[3:]}"
     last = held.overtaken
-    return sentence(said if last is None else f"{said}; from {percent(last)} on no more than the risk-neutral policy")
+    since = "" if last is None else f"; from {percent(last)} on" if last > 0.0 else "; as in the model itself"
+    return sentence(f"{said}{since and f'{since} no more than the risk-neutral policy'}")
 
 
 def drawn_words(actions: Mapping[str, float]) -> str:
