@@ -16,8 +16,8 @@ from bqrl.mdp.files.sources import is_frame
 from bqrl.mdp.load import Kinds, load_model
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan
-from bqrl.planners.plan_file import MARKER, plan_arrays, plan_from_arrays
-from bqrl.policies.files import policy_from_arrays
+from bqrl.planners.plan_file import plan_arrays, plan_from_arrays
+from bqrl.policies.files import PLAN, policy_from_arrays
 from bqrl.policies.protocol import Policy
 
 
@@ -28,7 +28,7 @@ def _refuse_checkpoint(arrays: dict[str, Any]) -> NoReturn:
 
 
 KINDS: Kinds = {  # by the marker in an .npz file; files without a marker hold models
-    MARKER: ("plan", plan_from_arrays),
+    PLAN: ("plan", plan_from_arrays),
     "bqrl_policy": ("policy", policy_from_arrays),
     "bqrl_record": ("record", Record.from_arrays),
     "bqrl_estimate": ("estimate", Estimate.from_arrays),

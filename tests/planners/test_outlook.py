@@ -85,6 +85,78 @@ def test_what_has_no_outlook_is_refused_in_one_line():
         plan.outlook(mdp, stage=11, state=0)
     with pytest.raises(ArgumentError, match="state must be the name or the number of a state, got 'Nowhere'"):
         plan.outlook(mdp, stage=1, state="Nowhere")
-    mixed = solve(mdp, 0.1, margin=0.0, randomized=True)
-    with pytest.raises(PolicyError, match="requires a policy whose memory follows from what was earned, got a mixture"):
-        mixed.outlook(mdp, stage=1, state=0)
+    with pytest.raises(ArgumentError, match="drawn requires a mixture, got a target policy; leave it out"):
+        plan.outlook(mdp, stage=1, state=0, drawn=1)
+    mixed = bqrl.MixturePolicy([plan.policy, bqrl.MarkovPolicy(np.zeros((10, 1), int))], [0.5, 0.5])
+    with pytest.raises(ArgumentError, match="drawn must be a whole number from 1 to 2, got 3"):
+        bqrl.outlook(mdp, mixed, 0.1, stage=1, state=0, drawn=3)
+    with pytest.raises(PolicyError, match="requires a policy whose memory follows from what was earned, got a label"):
+        bqrl.outlook(mdp, solve(mdp, 0.1, planner="capped-frontier").policy, 0.1, stage=1, state=0)
+    with pytest.raises(TypeError, match=r"wrap them in bqrl\.StochasticPolicy"):
+        bqrl.outlook(mdp, np.full((10, 1, 2), 0.5), 0.1, stage=1, state=0)
+
+
+def histories(mdp, policy, h):
+    """Every history of a policy up to stage h as (probability, state, memory, earned)."""
+    found = [(float(mdp.mu[s]), int(s), policy.start(), 0.0) for s in np.flatnonzero(mdp.mu)]
+    for k in range(h):
+        later = []
+        for mass, s, memory, earned in found:
+            a = policy.act(k, s, memory)
+            for t, p, r in zip(*mdp.outcomes(k, s, a), strict=True):
+                if p > 0:
+                    memory_next = policy.next(memory, k, s, a, float(r), int(t))
+                    later.append((mass * p, int(t), memory_next, earned + mdp.discount**k * r))
+        found = later
+    return found
+
+
+@given(small_mdps(horizon=3), LEVELS, LEVELS, st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_a_mixture_is_weighed_by_the_chance_that_each_policy_leads_here(mdp, tau, other, seed):
+    rng = np.random.default_rng(seed)
+    parts = [solve(mdp, tau).policy, solve(mdp, other, planner="expected").policy, solve(mdp, other, pairs=True).policy]
+    mixed, h = bqrl.MixturePolicy(parts, [0.5, 0.25, 0.25]), int(rng.integers(mdp.H))
+    every = [histories(mdp, part, h) for part in parts]
+    _, s, _, earned = every[0][int(rng.integers(len(every[0])))]
+    now = bqrl.outlook(mdp, mixed, tau, stage=h + 1, state=s, earned=earned)
+    target = mixed_law(mdp, parts, [0.5, 0.25, 0.25]).quantile(tau)
+    assert now.target == pytest.approx(target)
+    mass, reached, played = 0.0, 0.0, {}
+    for weight, part, some in zip(mixed.weights, parts, every, strict=True):
+        here = [one for one in some if one[1] == s and abs(one[3] - earned) < 1e-9]
+        for p, _, memory, _ in here:
+            a = mdp.action_label(part.act(h, s, memory))
+            played[a] = played.get(a, 0.0) + weight * p
+            mass += weight * p
+            reached += weight * p * (1.0 - own_shortfall(mdp, part, h, s, memory, (target - earned) / mdp.discount**h))
+    assert now.chance == pytest.approx(reached / mass, abs=1e-9)
+    assert now.actions == pytest.approx({name: p / mass for name, p in played.items()})
+    assert now.chance <= now.best_chance + 1e-9
+    drawn = bqrl.outlook(mdp, mixed, tau, stage=h + 1, state=s, earned=earned, drawn=2)
+    assert list(drawn.actions) == [mdp.action_label(parts[1].act(h, s, None))]
+
+
+def mixed_law(mdp, parts, weights):
+    return bqrl.Law.mixture([bqrl.evaluate(mdp, part) for part in parts], weights)
+
+
+def test_random_play_and_stochastic_policies_have_the_chance_of_their_draws():
+    mdp = MDP(
+        [(0, 0, 0, 1.0, 1.0), (0, 1, 0, 0.5, 0.0), (0, 1, 0, 0.5, 3.0)], horizon=2, action_names=["safe", "risky"]
+    )
+    policy = bqrl.StochasticPolicy([[[0.25, 0.75]]] * 2)
+    now = bqrl.outlook(mdp, policy, 0.7, stage=2, state=0, earned=1.0)
+    assert (now.target, now.actions) == (4.0, {"safe": 0.25, "risky": 0.75})
+    assert (now.chance, now.best_chance) == pytest.approx((0.375, 0.5))
+    assert now.action == "risky 75 %, safe 25 %"
+    drawn = bqrl.outlook(mdp, "random", 0.7, stage=1, state=0)
+    assert drawn.chance == pytest.approx(1.0 - bqrl.evaluate(mdp, "random").shortfall(drawn.target))
+    assert "risky 50 %" in bqrl.outlook(mdp, "random", 0.7, stage=1, state=0)._repr_html_()
+
+
+def test_a_situation_to_which_no_policy_of_a_mixture_leads_keeps_the_weights():
+    mdp = MDP([(0, 0, 0, 1.0, 1.0), (0, 1, 0, 1.0, 2.0)], horizon=2, action_names=["one", "two"])
+    mixed = bqrl.MixturePolicy([bqrl.MarkovPolicy([[0], [0]]), bqrl.MarkovPolicy([[1], [1]])], [0.25, 0.75])
+    assert bqrl.outlook(mdp, mixed, 0.5, stage=2, state=0, earned=7.0).actions == {"one": 0.25, "two": 0.75}
+    assert bqrl.outlook(mdp, mixed, 0.5, stage=2, state=0, earned=1.0).actions == {"one": 1.0}

@@ -78,3 +78,10 @@ def test_a_plan_for_a_function_is_refused():
     plan = bqrl.solve("SafeOrRisky", bqrl.Utility(np.sqrt))
     with pytest.raises(ValueError, match=r"got Utility; save plan\.policy"):
         plan_arrays(plan)
+
+
+def test_the_file_of_a_plan_is_a_strategy(tmp_path):
+    """`--policy plan.npz` once refused what `bqrl.save(plan, ...)` wrote."""
+    plan = bqrl.solve("SafeOrRisky", tau=0.1)
+    bqrl.save(plan, tmp_path / "plan.npz")
+    assert bqrl.evaluate(bqrl.envs.make("SafeOrRisky"), str(tmp_path / "plan.npz")).equals(plan.law)

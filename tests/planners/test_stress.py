@@ -11,7 +11,8 @@ from policy_kinds import six_kinds
 
 import bqrl
 from bqrl import MDP, evaluate, solve, stress
-from bqrl.planners.uncertain import half_radius
+from bqrl.planners.stress import quick_stress
+from bqrl.planners.uncertain import half_radius, robust_value
 
 LEVELS = st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9])
 OFFS = st.sampled_from([0.02, 0.1, 0.3])
@@ -119,6 +120,52 @@ def test_rounded_returns_and_buffers_hold_as_well(mdp, tau, off, seed):
         for one, least in zip((plan, neutral), buffered, strict=True):
             law = evaluate(kernel, one, rewards="this model")
             assert law.buffered_quantile(tau, beta) >= least - 1e-9
+
+
+@given(small_mdps(horizon=3), LEVELS, OFFS, st.integers(0, 10**6))
+@settings(max_examples=30)
+def test_the_cvar_of_every_kind_of_policy_holds_under_every_kernel_of_the_ball(mdp, tau, off, seed):
+    rng, goal = np.random.default_rng(seed), bqrl.CVaR(tau)
+    parts = [solve(mdp, goal).policy, solve(mdp, tau, pairs=True).policy, solve(mdp, bqrl.Mean()).policy]
+    policies = [*parts, bqrl.MixturePolicy(parts, [0.25, 0.25, 0.5])]
+    held = [stress(mdp, one, goal, off=[0.0, off]).value for one in policies]
+    for (nominal, least), one in zip(held, policies, strict=True):
+        assert nominal == pytest.approx(evaluate(mdp, one).cvar(tau))
+        assert least <= nominal + 1e-9
+    assert held[2][1] == pytest.approx(robust_value(mdp, parts[2], tau, tau, half_radius(mdp, 2 * off)), abs=1e-9)
+    for _ in range(3):
+        kernel = random_kernel(mdp, off, rng)
+        for (_, least), one in zip(held, policies, strict=True):
+            assert evaluate(kernel, one, rewards="this model").cvar(tau) >= least - 1e-9
+
+
+@given(small_mdps(horizon=1), LEVELS, OFFS)
+def test_with_one_stage_the_cvar_is_that_of_the_worst_kernel(mdp, tau, off):
+    """The largest mean of (z - G)^+ moves mass to the smallest return for every z, so one kernel is the worst for all."""
+    policy = solve(mdp, bqrl.CVaR(tau)).policy
+    assume(np.count_nonzero(mdp.mu) == 1)
+    s = int(mdp.mu.argmax())
+    a = policy.act(0, s, policy.start())
+    _, p, r = mdp.outcomes(0, s, a)
+    room = 0.0 if mdp.known[0, s, a] else off
+    worst = min(bqrl.Law(r, row / row.sum()).cvar(tau) for row in corners(p, room))
+    assert stress(mdp, policy, bqrl.CVaR(tau), off=[off]).value[0] == pytest.approx(worst, abs=1e-9)
+
+
+def test_plans_of_every_kind_are_stressed_quickly_or_not_at_all():
+    plain, worth_less = bqrl.envs.make("SafeOrRisky"), bqrl.envs.make("SafeOrRisky").replace(discount=0.9)
+    choices = {"target": {}, "mixture": {"margin": 0.0, "randomized": True}, "markov": {"rule": "state"}}
+    for mdp in (plain, worth_less):
+        for kind, options in choices.items():
+            plan = solve(mdp, 0.1, **options)
+            assert plan.policy.kind in (kind, "earned" if kind == "target" else kind)
+            assert quick_stress(mdp, plan, [0.0, 0.02], 1.0).value[0] == plan.value
+            assert quick_stress(mdp, plan, [0.02], 1e-9) is None
+        assert quick_stress(mdp, solve(mdp, bqrl.CVaR(0.1)), [0.02], 1.0).value[0] <= solve(mdp, bqrl.CVaR(0.1)).value
+    assert quick_stress(plain, solve(plain, bqrl.Buffered(0.1, 0.03)), [0.02], 1.0).value[0] == 12.0
+    assert quick_stress(plain, solve(plain, bqrl.Mean()), [0.02], 1.0) is None
+    assert quick_stress(plain, solve(plain, 0.1, planner="capped-frontier"), [0.02], 1.0) is None
+    assert quick_stress(worth_less, solve(worth_less, bqrl.Buffered(0.1, 0.03)), [0.02], 1.0) is None
 
 
 def test_the_robust_plan_holds_what_it_promises_and_known_rows_stay():

@@ -68,6 +68,39 @@ def test_the_plan_is_not_repeated_as_a_step_and_several_levels_share_the_slider(
             assert step.mean > plan.mean + 1e-12 or step.guarantee > plan.value
 
 
+@pytest.mark.parametrize(
+    ("mdp", "goal"),
+    [
+        (shop(), bqrl.CVaR(0.1)),
+        (bqrl.envs.make("SafeOrRisky", horizon=6).replace(discount=0.93), bqrl.Quantile(0.1)),  # no lattice: pairs
+        (bqrl.envs.make("SafeOrRisky", horizon=6).replace(discount=0.93), bqrl.CVaR(0.1)),
+    ],
+    ids=["CVaR", "quantile without a lattice", "CVaR without a lattice"],
+)
+def test_cvar_and_problems_without_a_lattice_have_the_slider_too(mdp, goal, embedded):
+    plan = bqrl.solve(mdp, goal)
+    solved = with_chart_data(collect_plans([plan], WORDS))
+    trade, some = solved.trades[0.1]
+    for step in some:
+        law = bqrl.evaluate(mdp, step.policy)
+        assert goal(law) >= step.guarantee - 1e-9
+        assert law.exact_mean == pytest.approx(step.mean)
+        assert plan.mean < step.mean < trade.mean[0] + 1e-9
+        assert step.guarantee <= plan.value + 1e-9
+    result = plan_result(solved)
+    control = result.choices[-1]
+    assert (control.name, len(control.values)) == ("policy", len(some) + 2)
+    points = {row["policy"]: row for row in embedded(result.charts["tradeoff"], "tau", "policy", "x", "y")}
+    laws = {row["policy"] for row in embedded(result.charts["return_law"], "share")}
+    maps = {row["policy"] for row in embedded(result.charts["policy_map"], "part", "met")}
+    assert set(points) == set(control.values) == laws == maps
+    for i, name in enumerate(control.values[1:-1]):
+        (said,) = [line.text for line in result.lines if line.when.get("policy") == name]
+        assert ("over the worst 10 %" if goal.beta else "in 9 of 10 runs") in said.lower()
+        assert f"policy_tau0p1_step{i + 1}" in result.tables
+        assert float(points[name]["y"]) == pytest.approx(some[i].mean, rel=1e-4)
+
+
 def test_steps_are_left_out_where_they_take_long(monkeypatch):
     mdp = shop()
     monkeypatch.setattr(steps, "TRADE_WORK", 10.0)

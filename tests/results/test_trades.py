@@ -34,6 +34,8 @@ def test_every_guarantee_of_the_slider_has_a_sentence_a_law_and_a_map(objective,
     assert set(result.charts) == {"tradeoff", "return_law", "policy_map"}
     for chart in result.charts.values():
         assert "tau" in {one["name"] for one in chart["params"]}
-    assert result.tables["tradeoff"].rows == trade.rows()
+    shown = result.tables["tradeoff"].columns
+    assert ("shortfall" in shown) == (objective == bqrl.Quantile(0.1))
+    assert result.tables["tradeoff"].rows == [{key: row[key] for key in shown} for row in trade.rows()]
     page = bqrl.report(trade, tmp_path / "trade.html")
     assert "The price of certainty" in page.read_text(encoding="utf-8")

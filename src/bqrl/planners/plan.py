@@ -197,7 +197,7 @@ class Plan(Charted):
         levels = list(dict.fromkeys(plan.tau for plan in plans if not math.isnan(plan.tau))) or [0.1]
         return views().strategies(self.mdp, given, levels if tau is None else tau, below=below)
 
-    def outlook(self, mdp: MDP, *, stage: int, state: Any, earned: float = 0.0) -> Outlook:
+    def outlook(self, mdp: MDP, *, stage: int, state: Any, earned: float = 0.0, drawn: int | None = None) -> Outlook:
         """Return what to do now, the chance of the target from here, and what can still be guaranteed.
 
         Parameters
@@ -210,6 +210,8 @@ class Plan(Charted):
             Name or number of the state.
         earned : float
             The rewards so far, discounted to the first stage.
+        drawn : int, optional
+            Which policy of a mixture was drawn before the first stage, counted from 1.
 
         Returns
         -------
@@ -223,7 +225,7 @@ class Plan(Charted):
         12.0
         """
         target = float(getattr(self.policy, "target", math.nan)) if self.objective.probability else self.value
-        return outlook_of(mdp, self.policy, target, self.tau, stage, state, earned)
+        return outlook_of(mdp, self.policy, target, self.tau, stage, state, earned, drawn)
 
     def with_time(self, seconds: float) -> Plan:
         """Return the plan with the given running time."""

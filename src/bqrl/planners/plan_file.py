@@ -22,9 +22,9 @@ from bqrl.planners.chance import Chance
 from bqrl.planners.entropic import Entropic
 from bqrl.planners.mean_cvar import MeanCVaR
 from bqrl.planners.plan import Plan
-from bqrl.policies.files import policy_from_arrays
+from bqrl.policies.files import PLAN, policy_from_arrays
 
-MARKER, VERSION = "bqrl_plan", 1
+VERSION = 1
 OBJECTIVES: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (Quantile, Buffered, Mean, Chance, Entropic, MeanCVaR)
 }
@@ -41,7 +41,7 @@ def plan_arrays(plan: Plan) -> dict[str, Any]:
     said = {name: getattr(plan, name) for name in NUMBERS}
     said |= {"objective": _named(plan.objective), "notes": [[type(note).__name__, _parts(note)] for note in plan.notes]}
     laws = {"law": plan.law, "law_upper": plan.law_upper}
-    arrays: dict[str, Any] = {MARKER: np.array(VERSION), "facts": np.array(json.dumps(said, default=str))}
+    arrays: dict[str, Any] = {PLAN: np.array(VERSION), "facts": np.array(json.dumps(said, default=str))}
     for name, law in laws.items():
         if law is not None:
             arrays |= {f"{name}_values": law.values, f"{name}_probabilities": law.probabilities}
@@ -51,17 +51,15 @@ def plan_arrays(plan: Plan) -> dict[str, Any]:
 
 def plan_from_arrays(arrays: dict[str, Any]) -> Plan:
     """Return the plan that saved arrays describe; raise FileFormatError if they describe none."""
-    version = str(arrays[MARKER])
+    version = str(arrays[PLAN])
     if version != str(VERSION):
-        raise FileFormatError(f"expected a plan of version {VERSION}, got {version[:40]}", column=MARKER)
+        raise FileFormatError(f"expected a plan of version {VERSION}, got {version[:40]}", column=PLAN)
     try:
         said = json.loads(str(arrays["facts"]))
         objective = _objective(said.pop("objective"))
         notes = tuple(_fact(name, parts) for name, parts in said.pop("notes"))
         require(set(said) == set(NUMBERS), "facts", "hold the numbers of a plan", sorted(said))
-        policy = policy_from_arrays(
-            {key.removeprefix("policy_"): x for key, x in arrays.items() if key[:7] == "policy_"}
-        )
+        policy = policy_from_arrays(arrays)
         upper = _law(arrays, "law_upper") if "law_upper_values" in arrays else None
         return Plan(objective=objective, policy=policy, law=_law(arrays, "law"), law_upper=upper, notes=notes, **said)
     except FileFormatError:

@@ -2,9 +2,10 @@
 
 `off` is the share of probability that may move in every row between the outcomes that the model lists: half an l1 distance.
 For the quantile, W(x) is the largest probability of a return below x over these kernels (see worst_case.py); the guarantee is
-the largest x with W(x) < tau, found by bisection because W grows with x. It is a proven lower bound and not the exact worst
-case, because the kernel may depend on the sum collected so far. The law of the first state does not move, and neither do rows
-that are known.
+the largest x with W(x) < tau, found by bisection because W grows with x. For CVaR it is max_z { z - M(z) / tau }, M(z) the
+largest mean of (z - G)^+ over these kernels, which is concave in z because M is convex. Both are proven lower bounds and not the
+exact worst case, because the kernel may depend on the sum collected so far. The law of the first state does not move, and
+neither do rows that are known.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from bqrl.checks import bad_type, bad_value, numbers
 from bqrl.display import Charted
 from bqrl.laws.objectives import Buffered, Objective, Quantile, check_objective
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.find_grid import cut_to_possible, returns_grid
+from bqrl.mdp.find_grid import cut_to_possible, lattice, returns_grid, rounded_grid
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.plan import Plan, freeze
@@ -27,14 +28,16 @@ from bqrl.planners.sweep import rounding_error
 from bqrl.planners.target import risk_neutral
 from bqrl.planners.uncertain import half_radius, robust_value
 from bqrl.planners.worst_case import FIXED_POINTS, FixedPolicy, fixed_policy
-from bqrl.policies.convert import bind
+from bqrl.policies.convert import bind, one_policy
+from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.protocol import Policy, check_rewards
-from bqrl.policies.stochastic import StochasticPolicy
+from bqrl.policies.target import TargetPolicy
 
 OFF = (0.0, 0.01, 0.02, 0.05)
 PASS_SECONDS, STAGE_SECONDS = 3e-8, 3e-5  # per outcome and sum, and per stage of a pass, on one core of 2024
+CVAR_PASSES, BUFFERED_PASSES = 2.0, 25.0  # for one share, relative to those of a quantile
 BLOCK_CELLS = 2_000  # cells of one pass up to which several targets are tried at once
 
 
@@ -127,20 +130,15 @@ def stress(
     [10.0]
     """
     problem = check_mdp(mdp)
-    if isinstance(policy, Plan):
-        if objective is None and tau is None:
-            objective = policy.objective
-        policy = policy.policy
+    if isinstance(policy, Plan) and objective is None and tau is None:
+        objective = policy.objective
     goal = check_objective(objective, tau)
     if not isinstance(goal, Quantile | Buffered):
         raise bad_value("objective", goal, "be a quantile, buffered or not", goal.label, remedy="pass e.g. tau=0.1")
     shares = np.unique(numbers(off, "off", 0.0))
     if shares.size == 0 or shares[-1] > 1.0:
         raise bad_value("off", off, "hold shares in [0, 1]", remedy="write 0.05 for 5 %")
-    other, bound = (problem, policy) if isinstance(policy, StochasticPolicy) else bind(problem, policy)
-    if other is not problem:
-        text = "be a Policy, a function or actions"
-        raise bad_type("policy", policy, text, "action probabilities", remedy="wrap them in bqrl.StochasticPolicy")
+    bound = one_policy(problem, policy)
     check_rewards(bound, problem)
     neutral = risk_neutral(problem, 0)[0]
     values = [held_values(problem, one, goal, shares) for one in (bound, neutral)]
@@ -150,18 +148,31 @@ def stress(
 def quick_stress(mdp: MDP, plan: Plan, off: Sequence[float], seconds: float) -> Stress | None:
     """Return the stress of a plan in the model as given if it takes about `seconds` at most; else None."""
     goal = plan.objective
-    if plan.attitude != "nominal" or not isinstance(goal, Quantile) or not (~mdp.known).any():
+    if plan.attitude != "nominal" or not isinstance(goal, Quantile | Buffered) or not (~mdp.known).any():
         return None
-    passes = 0.0
-    for policy in (plan.policy, risk_neutral(mdp, 0)[0]):
-        grid = getattr(policy, "grid", None)
-        if grid is None and not isinstance(policy, MarkovPolicy):
-            return None  # to count the work of other policies would take as long
-        grid = returns_grid(mdp) if grid is None else grid
-        points = np.full(mdp.H + 1, FIXED_POINTS) if grid is None else grid.size
-        work = sum(mdp.stage(h).successor.size * int(points[h]) for h in range(mdp.H)) / mdp.A
-        passes += len(off) * np.log2(points[0] + 1.0) * (PASS_SECONDS * work + STAGE_SECONDS * mdp.H)
-    return stress(mdp, plan, off=off) if passes <= seconds else None
+    averaged = goal.beta not in (0.0, goal.tau)
+    if averaged and (lattice(mdp) is None or isinstance(plan.policy, MixturePolicy)):
+        return None
+    passes = sum(share > 0.0 for share in off) * (BUFFERED_PASSES if averaged else 1.0 if goal.beta == 0.0 else CVAR_PASSES)
+    each = [_search_seconds(mdp, policy) for policy in (plan.policy, risk_neutral(mdp, 0)[0])]
+    return stress(mdp, plan, off=off) if passes * sum(each) <= seconds else None
+
+
+def _search_seconds(mdp: MDP, policy: Policy) -> float:
+    """Return about how long it takes to find the guarantee of a policy for one share; inf where counting takes as long."""
+    if isinstance(policy, MixturePolicy):
+        return sum(_search_seconds(mdp, part) for part in policy.policies)
+    sizes = [mdp.stage(h).successor.size / mdp.A for h in range(mdp.H)]  # outcomes of one action per state
+    if isinstance(policy, EarnedPolicy):
+        cells = [stage.total.size * size / mdp.S for stage, size in zip(policy.stages, sizes, strict=True)]
+        returns = cells[-1]
+    elif isinstance(policy, MarkovPolicy | TargetPolicy):
+        grid = getattr(policy, "grid", None) or returns_grid(mdp) or rounded_grid(mdp, FIXED_POINTS)
+        sums = grid.size[0] + 1 - grid.size[:-1]  # what may have been earned: all but what may still be needed
+        cells, returns = (sums * np.array(sizes)).tolist(), float(grid.size[0])
+    else:
+        return np.inf
+    return float(np.log2(returns + 1.0)) * (PASS_SECONDS * sum(cells) + STAGE_SECONDS * mdp.H)
 
 
 def held_values(mdp: MDP, policy: Policy, goal: Quantile | Buffered, off: FloatArray) -> FloatArray:
@@ -172,9 +183,12 @@ def held_values(mdp: MDP, policy: Policy, goal: Quantile | Buffered, off: FloatA
     for i, share in enumerate(off.tolist()):
         half = half_radius(mdp, 2.0 * share)
         if half.any():
-            most = _held_quantile(mdp, parts, goal.tau, half, most) if goal.beta == 0.0 else _held_buffered(
-                mdp, policy, goal, half, most
-            )  # fmt: skip
+            if goal.beta == 0.0:
+                most = _held_quantile(mdp, parts, goal.tau, half, most)
+            elif goal.beta == goal.tau:
+                most = _held_cvar(parts, goal.tau, half, most)
+            else:
+                most = _held_buffered(mdp, policy, goal, half, most)
         found[i] = most
     return cut_to_possible(mdp, found)
 
@@ -211,6 +225,19 @@ def _held_quantile(
         n = int(np.count_nonzero(reached(returns[asked])))
         low, high = (int(asked[n - 1]) if n else low), (int(asked[n]) if n < asked.size else high)
     return float(returns[low]) if returns.size else most
+
+
+def _held_cvar(parts: Sequence[tuple[float, FixedPolicy]], tau: float, half: FloatArray, most: float) -> float:
+    """Return the CVaR, at most `most`, that is proven under every kernel of the ball: the best bound of any target."""
+    returns = np.unique(np.concatenate([fixed.returns for _, fixed in parts]))
+    low, high, best = 0, returns.size - 1, float(returns[0])  # no return is below the smallest one
+    while low < high:  # the bound is concave, so two neighbours show on which side the best one lies
+        targets = returns[[(low + high) // 2, (low + high) // 2 + 1]]
+        cost: Callable[[FloatArray], FloatArray] = lambda g: np.maximum(targets - g[..., None], 0.0)  # noqa: B023, E731
+        here, there = targets - sum(weight * fixed.worst_costs(half, cost) for weight, fixed in parts) / tau
+        best = max(best, float(here), float(there))
+        low, high = ((low + high) // 2 + 1, high) if there > here else (low, (low + high) // 2)
+    return min(most, best)
 
 
 def _held_buffered(mdp: MDP, policy: Policy, goal: Quantile | Buffered, half: FloatArray, most: float) -> float:

@@ -117,6 +117,20 @@ def planned_policy(given: Any) -> Any:
     return planned if isinstance(planned, Policy) and not isinstance(given, Policy) else given
 
 
+def one_policy(mdp: MDP, given: Any) -> Policy:
+    """Return any form of a policy as a Policy of the problem itself; action probabilities must be a StochasticPolicy."""
+    policy = planned_policy(given)
+    if isinstance(policy, str) and policy == RANDOM:
+        return StochasticPolicy(uniform(mdp))
+    if isinstance(policy, StochasticPolicy):
+        return policy
+    model, bound = bind(mdp, given)
+    if model is not mdp:
+        text = "be a Policy, a function or actions"
+        raise bad_type("policy", given, text, "action probabilities", remedy="wrap them in bqrl.StochasticPolicy")
+    return bound
+
+
 def _bind_text(mdp: MDP, given: str | Path) -> tuple[MDP, Policy]:
     """Return the problem and the policy of a file, "always:NAME" or "random"."""
     text = str(given)

@@ -25,6 +25,7 @@ from bqrl.policies.protocol import Policy, is_custom
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy
 
+PLAN = "bqrl_plan"  # marks the file of a plan
 MAX_STORED_MOVES = 200_000  # per stage of a custom policy: about a second, spent whenever a record is stored
 MAX_STEPS = 2.0**62  # amounts in steps must fit into 64 bits
 
@@ -39,7 +40,9 @@ def to_storable(policy: Policy, mdp: MDP) -> Policy:
 
 
 def policy_from_arrays(arrays: Arrays) -> Policy:
-    """Return the policy that saved arrays describe; raise FileFormatError if they describe none."""
+    """Return the policy that saved arrays describe, also that of a saved plan; raise FileFormatError if they describe none."""
+    if PLAN in arrays:
+        arrays = {key.removeprefix("policy_"): x for key, x in arrays.items() if key.startswith("policy_")}
     kind = str(arrays.get("bqrl_policy", ""))
     if kind not in READERS:
         raise FileFormatError(

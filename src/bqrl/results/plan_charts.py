@@ -207,7 +207,7 @@ def law_chart(
         line = chart_of(["tau", "policy", "from"], marks)
         line = line.transform_filter("datum.tau == tau && datum.policy == policy")
         layers.append(line.mark_rule(color=charts.RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
-        said += f"Dashed line: {what} of the planned policy{', or the guarantee of the step' if further else ''}."
+        said += f"Dashed line: {what} of the {'policy that is shown' if further else 'planned policy'}."
     said += " Returns are rounded down." if rounded else ""
     said += f" Each bar is {words.amount(format_number(width, 3))} wide." if width else ""
     said += " The first and the last bar include all returns beyond them." if left_out else ""

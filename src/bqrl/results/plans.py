@@ -48,7 +48,7 @@ from bqrl.results.words import PLAIN, Words, held_sentence, meaning, remark, rem
 from bqrl.study.runner import Watch
 from bqrl.study.tables import level_name
 
-HELD = (0.02, 0.05)  # shares of probability that may be off, in the output of `solve`
+HELD = (0.0, 0.02, 0.05)  # shares of probability that may be off, in the output of `solve`
 PAGE_SECONDS = 5.0  # for the same on a page, per plan
 LIMITS = ("points", "max_bytes", "folder", "precision")  # settings that limit a sweep
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
@@ -163,7 +163,7 @@ def with_chart_data(solved: Solved, watch: Watch | None = None) -> Solved:
     later = [plan for plan in solved.plans if plan_key(plan) not in solved.held]
     held = {**solved.held, **held_plans(mdp, later, HELD, PAGE_SECONDS)}
     watch.phase("price of certainty")
-    trades = {} if curve is None or solved.neutral is None else quick_trades(mdp, solved.plans, curve, solved.words)
+    trades = {} if solved.neutral is None else quick_trades(mdp, solved.plans, curve, solved.words)
     watch.phase("drawing")
     return replace(
         solved, curve=curve, others=tuple(others), shares=shares, neutral_shares=neutral, held=held, trades=trades
@@ -259,16 +259,19 @@ def plan_result(solved: Solved) -> Result:
         name, when = f"policy{level}", {"policy": ENDS} if steps else {}
         left_out += policy_files(plan.policy, mdp, words, name, f"{plan.objective.label}: ", tables, files, when)
         conditions = [{"tau": plan.tau, "policy": step_name(i)} for i in range(len(steps))]
-        left_out += step_tables(steps, conditions, mdp, words, name, tables, files)
         if trade is not None:
+            left_out += step_tables(trade, steps, conditions, words, name, tables, files)
             tables[f"tradeoff{level}"] = trade_table(trade, words)
     sentences, choices = _sentences(solved)
 
     def charts() -> dict[str, Any]:
         neutral = None if solved.neutral is None else solved.neutral[1]
         further = {
-            tau: {step_name(i): (step.law, step.guarantee) for i, step in enumerate(steps)}
-            for tau, (_, steps) in solved.trades.items()
+            tau: {
+                step_name(i): (step.law, step.law.quantile(tau) if trade.objective.beta > 0.0 else step.guarantee)
+                for i, step in enumerate(steps)
+            }
+            for tau, (trade, steps) in solved.trades.items()
         }
         drawn = plan_charts(solved.all, solved.curve, neutral, words, further)
         if solved.trades:

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.display import format_number, runs
-from bqrl.laws.law import Law
-from bqrl.laws.objectives import Quantile
+from bqrl.display import format_number
+from bqrl.laws.law import Law, size_of
+from bqrl.laws.objectives import Buffered, Objective, Quantile
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.find_grid import lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import REWARD
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.plan import Plan
 from bqrl.planners.sweep import Sweep
 from bqrl.planners.target import GuaranteeCurve
-from bqrl.planners.tradeoff import SWEEPS, Tradeoff, tradeoff
+from bqrl.planners.tradeoff import SWEEPS, TRADE_POINTS, Tradeoff, tradeoff
 from bqrl.policies.forward import play_shares
 from bqrl.policies.protocol import Policy
 from bqrl.results.decisions import policy_files
@@ -30,6 +31,7 @@ MAX_SHARES = 4_000_000  # entries (stage, state, action) of the largest policy m
 TRADE_WORK = 5.0 / 1.5e-9  # outcomes times columns for all of them: five seconds on two cores of 2024
 STEPS = 8  # policies between the planned and the risk-neutral one, per level
 ENDS = ["best", "risk-neutral"]  # the values of the control `policy` without steps
+MIN_POINTS = 500  # of a rounded grid: a coarser one says little
 STEP_ROWS = 2_000  # rows of the largest table of decisions of a step
 
 
@@ -66,9 +68,8 @@ def steps_along(trade: Tradeoff, rows: Iterable[int], words: Words) -> list[Step
 def row_sentence(trade: Tradeoff, i: int, words: Words) -> str:
     """One row of the curve in words: the guarantee, the mean, and their distances from the two ends."""
     amount = words.amount(format_number(float(trade.guarantee[i]), direction=-1))
-    promise = f"in {runs(trade.objective.tau)} you get at least {amount}"
-    if trade.objective.beta > 0.0:
-        promise = f"the {trade.objective.label} is {amount}"
+    least = "" if trade.exact or trade.objective.beta == 0.0 else "at least "
+    promise = words.promise(trade.objective, f"{least}{amount}")
     own = trade.outcome == REWARD
     mean, bound, price = (
         words.amount(x) if own else x
@@ -94,36 +95,53 @@ def mean_name(trade: Tradeoff) -> str:
     return "mean" if trade.outcome == REWARD else f"mean {trade.outcome.replace('_', ' ')}"
 
 
+def step_label(objective: Objective, value: float, words: Words) -> str:
+    """What a step keeps, as the label of a slider: "guarantee 19,800 EUR"."""
+    amount = words.amount(format_number(value, direction=-1))
+    return f"guarantee {amount}" if isinstance(objective, Quantile) else f"{objective.label}: {amount}"
+
+
 def step_tables(
-    steps: Sequence[Step], conditions: Sequence[Mapping[str, Any]], mdp: MDP, words: Words, name: str,
+    trade: Tradeoff, steps: Sequence[Step], conditions: Sequence[Mapping[str, Any]], words: Words, name: str,
     tables: dict[str, ResultTable], files: dict[str, bytes],
 ) -> list[str]:  # fmt: skip
     """Add the policy of every step to `files` and its decisions to `tables`; returns a line if tables are too long."""
     lines = list[str]()
     for i, (step, when) in enumerate(zip(steps, conditions, strict=True)):
         label = f"{name}_step{i + 1}"
-        least = words.amount(format_number(step.guarantee, direction=-1))
-        lines += policy_files(step.policy, mdp, words, label, f"Guarantee {least}: ", tables, files, when)
+        kept = step_label(trade.objective, step.guarantee, words)
+        lines += policy_files(step.policy, trade.mdp, words, label, f"{kept}: ", tables, files, when)
         if label in tables and len(tables[label].rows) > STEP_ROWS:
             del tables[label]
             lines.append(f"{label}.csv is not written: it has more than {STEP_ROWS} rows; {label}.npz holds the policy")
     return lines
 
 
-def quick_trades(mdp: MDP, plans: Sequence[Plan], curve: GuaranteeCurve, words: Words) -> Trades:
-    """The trade-off of every plan with some of its policies, if all plans are for quantiles and it takes a few seconds.
+def quick_trades(mdp: MDP, plans: Sequence[Plan], curve: GuaranteeCurve | None, words: Words) -> Trades:
+    """The trade-off of every plan with some of its policies, for quantiles and CVaR and if it takes a few seconds.
 
-    The policies are in the order of falling guarantees, without the risk-neutral one and without the plan itself.
+    The policies are in the order of falling guarantees, without the risk-neutral one and without the plan itself. Without an
+    exact grid, returns are rounded to as many points as the time allows.
     """
-    usual = all(isinstance(plan.objective, Quantile) and plan.attitude == "nominal" for plan in plans)
-    each = curve.work * (SWEEPS + 2 * STEPS) * (1 if curve.exact else 2)  # returns rounded down and up
-    if not usual or not isinstance(curve.sweep, Sweep) or each * len(plans) > TRADE_WORK:
+    goals = [plan.objective for plan in plans if plan.attitude == "nominal"]
+    by_quantile = all(isinstance(goal, Quantile) for goal in goals)
+    by_cvar = all(isinstance(goal, Buffered) and goal.beta == goal.tau for goal in goals)
+    if len(goals) < len(plans) or not (by_quantile or by_cvar):
+        return {}
+    exact = lattice(mdp) if by_cvar else None
+    if by_quantile and curve is not None and curve.exact and isinstance(curve.sweep, Sweep):
+        exact = curve.sweep.grid
+    room = TRADE_WORK / (SWEEPS + 2 * STEPS) / len(plans) / (2.0 if by_cvar else 1.0)  # CVaR has columns above the returns
+    outcomes, points = np.array([mdp.stage(h).successor.size for h in range(mdp.H)]), None
+    if exact is None:  # returns rounded down and up
+        points = min(TRADE_POINTS, int(room / 2.0 / outcomes.sum()))
+    if (exact is None and int(points or 0) < MIN_POINTS) or (exact is not None and exact.size[:-1] @ outcomes > room):
         return {}
     found = dict[float, tuple[Tradeoff, Sequence[Step]]]()
     for plan in plans:
-        trade = tradeoff(mdp, tau=plan.tau, points=None if curve.exact else int(curve.points.size))
-        rows = list(range(trade.guarantee.size - 1, 0, -1))
-        if rows and trade.guarantee[rows[0]] <= plan.value and trade.mean[rows[0]] <= plan.mean + 1e-9 * abs(plan.mean):
+        trade = tradeoff(mdp, plan.objective, points=points)
+        rows, slack = list(range(trade.guarantee.size - 1, 0, -1)), 1e-9 * size_of(plan.law.values)
+        if rows and trade.guarantee[rows[0]] <= plan.value + slack and trade.mean[rows[0]] <= plan.mean + slack:
             rows = rows[1:]
         if rows:
             chosen = [rows[i] for i in spread_indices(len(rows), STEPS).tolist()]
@@ -154,20 +172,29 @@ def trade_table(trade: Tradeoff, words: Words) -> ResultTable:
     titles = {"guarantee": words.titled("guarantee"), "mean": unit(mean_name(trade))}
     titles[trade.bound_name] = unit(f"{mean_name(trade)} at {'least' if trade.minimise else 'most'}")
     titles["shortfall"] = "falls short with at most"
-    caption = "The best mean found for each guarantee, and a proven bound on the mean of all policies with it."
-    return ResultTable(trade.rows(), titles=titles, caption=caption)
+    caption, rows = (
+        "The best mean found for each guarantee, and a proven bound on the mean of all policies with it.",
+        trade.rows(),
+    )
+    if trade.objective.beta > 0.0:  # a mean over the worst runs is not a return that a run may miss
+        titles["guarantee"] = words.titled(trade.objective.label)
+        rows = [{key: x for key, x in row.items() if key != "shortfall"} for row in rows]
+    return ResultTable(rows, titles=titles, caption=caption)
 
 
 def policy_control(trades: Trades, words: Words) -> Control:
     """The switch between the planned and the risk-neutral policy, or a slider along the trade-off between them."""
     counts = {tau: len(steps) for tau, (_, steps) in trades.items()}
     between = range(max(counts.values(), default=0))
-    alone = next(iter(trades.values()))[1] if len(counts) == 1 else None
+    alone, trade = None, next((trade for trade, _ in trades.values()), None)
+    if len(counts) == 1:
+        alone = next(iter(trades.values()))[1]
     labels = ["planned", *(f"step {i + 1} of {len(between)}" for i in between), "risk-neutral"]
-    if alone is not None:  # at one level every step has one guarantee
-        labels[1:-1] = [f"guarantee {words.amount(format_number(x.guarantee, direction=-1))}" for x in alone]
+    if alone is not None and trade is not None:  # at one level every step has one guarantee
+        labels[1:-1] = [step_label(trade.objective, x.guarantee, words) for x in alone]
+    kept = "CVaR" if trade is not None and trade.objective.beta > 0.0 else "guarantee"
     return Control(
-        name="policy", title="Policy, from the best guarantee to the best mean" if between else "Policy", labels=labels,
+        name="policy", title=f"Policy, from the best {kept} to the best mean" if between else "Policy", labels=labels,
         values=[ENDS[0], *map(step_name, between), ENDS[1]],
         needs=[{}, *({"tau": [tau for tau, count in counts.items() if i < count]} for i in between), {}],
     )  # fmt: skip

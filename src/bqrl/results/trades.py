@@ -26,13 +26,15 @@ def trade_result(trade: Tradeoff, words: Words) -> Result:
     steps = steps_along(trade, spread_indices(trade.guarantee.size, SHOWN).tolist(), words)
     keys = [step.guarantee for step in steps]
     tables, files = {"tradeoff": trade_table(trade, words)}, dict[str, bytes]()
-    left_out = step_tables(steps, [{"tau": key} for key in keys], mdp, words, "policy", tables, files)
+    left_out = step_tables(trade, steps, [{"tau": key} for key in keys], words, "policy", tables, files)
 
     def charts() -> dict[str, Any]:
         drawn = {"tradeoff": trade_chart([trade], words, [[x.guarantee, "best", x.guarantee, x.mean] for x in steps])}
         laws = {step.guarantee: step.law for step in steps}
-        rounded = any(step.rounded for step in steps)
-        drawn["return_law"] = law_chart(laws, {key: key for key in keys}, rounded=rounded, words=words)
+        rounded, (what, promises) = any(step.rounded for step in steps), ("the promise", {key: key for key in keys})
+        if trade.objective.beta > 0.0:
+            what, promises = "the τ-quantile", {key: law.quantile(trade.objective.tau) for key, law in laws.items()}
+        drawn["return_law"] = law_chart(laws, promises, what=what, rounded=rounded, words=words)
         shares = {step.guarantee: step.shares for step in steps if step.shares is not None}
         if shares:
             names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
@@ -40,7 +42,7 @@ def trade_result(trade: Tradeoff, words: Words) -> Result:
         return drawn
 
     labels = [words.amount(format_number(key, direction=-1)) for key in keys]
-    slider = Control(name="tau", title="Guarantee", values=keys, labels=labels, start=len(keys) - 1)
+    slider = Control(name="tau", title="Guarantee" if trade.objective.beta == 0.0 else trade.objective.label, values=keys, labels=labels, start=len(keys) - 1)
     result = Result(
         kind="tradeoff",
         title=words.title,

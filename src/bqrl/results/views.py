@@ -24,6 +24,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.grid_curve import GridCurve
 from bqrl.planners.on_grid import Refinement
+from bqrl.planners.outlook import Outlook
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies
 from bqrl.planners.strategies import strategies as strategies
@@ -45,6 +46,8 @@ from bqrl.results.posterior import acceptability_chart, posterior_chart
 from bqrl.results.result import ResultTable
 from bqrl.results.strategies import strategies_chart, strategy_table
 from bqrl.results.words import Words, display_table, held_sentence, order_of, sentence
+from bqrl.results.words import drawn_words as drawn_words
+from bqrl.results.words import outlook_sentence as outlook_sentence
 from bqrl.results.words import remark as remark
 from bqrl.results.words import remarks as remarks
 from bqrl.study.scores import Contender, Experiment, spread_indices
@@ -254,6 +257,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     Strategies: (strategies_chart, _strategy_rows),
     Tradeoff: (lambda trade: trade_chart([trade], Words.of(trade.mdp)), lambda trade: trade.rows()),
     Stress: (stress_view, lambda held: held.rows()),
+    Outlook: (lambda now: law_chart({0.0: now.law}, {0.0: now.target}, what="the target"), lambda now: now.rows()[0]),
     Record: (record_view, _record_facts),
     Experiment: (experiment_view, _experiment_rows),
     Estimate: (estimate_view, lambda estimate: {

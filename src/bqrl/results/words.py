@@ -25,6 +25,7 @@ from bqrl.laws.objectives import Objective, Quantile, quantile_objective
 from bqrl.logs.estimate import BY_STAGE, POOLED
 from bqrl.planners import facts
 from bqrl.planners.objectives import read_objective
+from bqrl.planners.outlook import Outlook
 from bqrl.planners.plan import GAP_TOL, Plan, equal_values, fragility
 from bqrl.planners.stress import Stress
 from bqrl.policies.tables import COLUMNS
@@ -266,7 +267,32 @@ def held_sentence(held: Stress, words: Words = PLAIN) -> str:
     parts = [f"by {percent(off)}: {amount}" for (off, _), amount in zip(moved, amounts, strict=True)]
     said = f"if probabilities are off by up to {'; '.join(parts)[3:]}"
     last = held.overtaken
-    return sentence(said if last is None else f"{said}; from {percent(last)} on no more than the risk-neutral policy")
+    since = "" if last is None else f"; from {percent(last)} on" if last > 0.0 else "; as in the model itself"
+    return sentence(f"{said}{since and f'{since} no more than the risk-neutral policy'}")
+
+
+def drawn_words(actions: Mapping[str, float]) -> str:
+    """The only action, or the actions that are drawn with their probabilities.
+
+    >>> drawn_words({"wait": 1.0}), drawn_words({"wait": 0.25, "repair": 0.75})
+    ('wait', 'repair 75 %, wait 25 %')
+    """
+    ordered = sorted(actions.items(), key=lambda pair: -pair[1])
+    return ordered[0][0] if len(ordered) == 1 else ", ".join(f"{name} {_short_percent(p)}" for name, p in ordered)
+
+
+def outlook_sentence(now: Outlook, words: Words = PLAIN) -> str:
+    """What to do now, the chance of the target, and what can still be guaranteed."""
+    earned, target = (words.amount(format_number(x)) for x in (now.earned, now.target))
+    said = f"{words.stage} {now.stage}, {words.state} {now.state}, earned {earned}: {now.action}."
+    least = "" if now.exact else "at least "
+    said += f" The target {target} is reached from here with probability {_short_percent(now.chance)}"
+    if now.best_chance > now.chance + 1e-9:
+        said += f", by the best policy from here with {least}{_short_percent(now.best_chance)}"
+    if now.guarantee is not None:
+        amount = words.amount(format_number(now.guarantee, direction=-1))
+        said += f". From here {amount} can still be guaranteed in {words.share(now.tau)}"
+    return sentence(said)
 
 
 def order_of(experiment: Experiment, measure: str | None = None, words: Words = PLAIN) -> str:
