@@ -163,7 +163,7 @@ def test_bad_parameters_are_refused_in_one_line(params, match):
 
 
 def test_other_objectives_are_refused():
-    with pytest.raises(ValueError, match="be one of Quantile, Buffered for the learner envelope"):
+    with pytest.raises(ValueError, match="be one of Quantile, CVaR for the learner envelope"):
         learn(gamble(), "envelope", objective=bqrl.Mean(), episodes=5)
-    with pytest.raises(ValueError, match=r"must be a quantile or CVaR for the learner envelope, got 0\.3-quantile"):
+    with pytest.raises(ValueError, match=r"be one of Quantile, CVaR for the learner envelope, got 0\.3-quantile"):
         learn(gamble(), "envelope", objective=Buffered(0.3, 0.2), episodes=5)

@@ -13,7 +13,7 @@ from bqrl.learners.open_world import END, NAMES, NEW, OpenWorld
 from bqrl.learners.run import LEARNERS, Run
 from bqrl.mdp.observations import Observations
 
-PLANNING = ("psrl", "ucb-bqrl", "ucbvi", "thompson")
+PLANNING = ("psrl", "ucb-bqrl", "ucbvi", "thompson", "target-q", "var-q")
 
 
 def hidden(mdp):

@@ -4,7 +4,7 @@ import pytest
 
 import bqrl
 from bqrl.cli.compare import read_learners
-from bqrl.learners.registry import LEARNERS, check_served, colour_of, everyone, known_learner
+from bqrl.learners.registry import LEARNERS, check_served, colour_of, everyone, known_learner, serves
 from bqrl.results.charts import PALETTE, learner_colours
 from bqrl.results.learning import label_of
 from bqrl.study.scores import Contender
@@ -44,11 +44,9 @@ def test_one_entry_adds_a_learner_everywhere(monkeypatch):
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_every_learner_serves_an_objective_or_refuses_it_in_one_line(name, goal):
-    served = LEARNERS[name].objectives
-    if served is not None and type(goal) not in served:
-        with pytest.raises(
-            ValueError, match=f"be one of Quantile, Buffered, Mean for the learner {name}, got "
-        ) as caught:
+    if not serves(LEARNERS[name], goal):
+        kinds = ", ".join(kind.__name__ for kind in LEARNERS[name].objectives)
+        with pytest.raises(ValueError, match=f"be one of {kinds} for the learner {name}, got ") as caught:
             bqrl.learn("SafeOrRisky", name, objective=goal, episodes=3)
         assert "\n" not in str(caught.value)
         return
@@ -56,6 +54,18 @@ def test_every_learner_serves_an_objective_or_refuses_it_in_one_line(name, goal)
     laws = [goal(law) for law in record.laws]
     assert record.value().tolist() == pytest.approx(laws)
     assert record.gap().tolist() == pytest.approx([bqrl.solve("SafeOrRisky", goal).value - value for value in laws])
+
+
+def test_cvar_is_the_buffered_quantile_whose_buffer_is_its_level():
+    served = {goal.text: {name for name, _ in everyone(goal)} & {"psrl", "target-q", "var-q", "qr-q"} for goal in GOALS}
+    assert served == {
+        "quantile:0.3": {"psrl", "target-q", "var-q", "qr-q"},
+        "cvar:0.3": {"psrl", "target-q", "qr-q"},
+        "buffered:0.3,0.1": {"psrl", "qr-q"},
+        "mean": {"psrl", "qr-q"},
+        "chance:12": {"qr-q"},
+        "entropic:0.5": {"qr-q"},
+    }
 
 
 def test_an_objective_without_a_written_form_is_refused():

@@ -26,8 +26,8 @@ from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.study.simulate import simulate
 
 NAMES = tuple(LEARNERS)
-MODEL_FREE = ("q-learning", "sarsa", "ppo", "trpo")
-FOR_THE_MEAN = ("ucbvi", "q-learning", "sarsa", "thompson", "ppo", "trpo")
+MODEL_FREE = ("q-learning", "sarsa", "ppo", "trpo", "qr-q")
+FOR_THE_MEAN = ("ucbvi", "q-learning", "sarsa", "thompson", "ppo", "trpo", "qr-q")
 SMALL = asset_selling(offers=6, start=1)
 
 

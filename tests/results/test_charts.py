@@ -105,7 +105,7 @@ def test_variants_and_unknown_learners_take_no_colour_of_another_learner_while_t
     assert len(known & set(variants.values())) == 1
     assert learner_colours([Contender(label="mine", learner=lambda task, rng: None)])["mine"] not in known
     many = learner_colours([Contender(label=str(i), learner="psrl", params={"prior": i}) for i in range(30)])
-    assert len(set(many.values())) == 12  # all there are
+    assert len(set(many.values())) == 15  # all there are
 
 
 def test_a_logarithmic_axis_is_not_asked_for_zero():

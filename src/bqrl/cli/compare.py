@@ -13,9 +13,10 @@ from bqrl.cli.learn import Entry, Processes, RunOptions, Seeds
 from bqrl.cli.params import read_params
 from bqrl.errors import ArgumentError
 from bqrl.learners.registry import everyone
+from bqrl.learners.run import TAU
 from bqrl.study.compare import SEEDS, WORKERS
 
-LEARNER = "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. By default all of them."
+LEARNER = "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. By default all that serve the objective."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,7 @@ class Compare(RunOptions):
 
     def run(self) -> None:
         """Run several learners."""
-        entries = read_learners(self.learner) if self.learner else everyone()
+        entries = read_learners(self.learner) if self.learner else everyone(self.goal(TAU))
         learners = self.learner or [f"{name}:{_written(params)}".rstrip(":") for name, params in entries]
         self.run_learners(entries, {"learners": learners})
 

@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import bad_value, number, whole
-from bqrl.laws.objectives import Buffered, Quantile, averaged_levels
+from bqrl.checks import number, whole
+from bqrl.laws.objectives import CVaR, Quantile, averaged_levels
 from bqrl.learners.box_world import BoxEpisode
 from bqrl.learners.network import Batch, Network
 from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, strip_prefix
@@ -71,7 +71,7 @@ class Envelope(Learner):
     """
 
     name, label, extra = "envelope", "Envelope", "deep"
-    objectives = (Quantile, Buffered)
+    objectives = (Quantile, CVaR)
     observes = True
     tuned = "learning_rate"
 
@@ -85,9 +85,6 @@ class Envelope(Learner):
         self.device = device
         self.tau, beta = averaged_levels(task.objective)
         self.cvar = beta > 0.0
-        if self.cvar and beta != self.tau:
-            rule = "be a quantile or CVaR for the learner envelope"
-            raise bad_value("objective", task.objective, rule, task.objective.label, remedy="psrl takes every buffer")
         self.warm = min(WARM, max(1, task.episodes // 10))
         self.available = None if task.features else task.available
         d = task.features

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -156,8 +156,9 @@ class Learner(ABC):
         Colour in charts, as "#7B5EA7"; by default one that no other learner has.
     variants : dict of str to str
         Colours of further variants, by the value of the parameter `planner`; a comparison of all learners runs them, too.
-    objectives : tuple of type or None
-        Kinds of objectives that the learner can maximise; None if its training does not depend on the objective.
+    objectives : tuple or None
+        Kinds of objectives that the learner can maximise, such as (Quantile, CVaR); None if its training does not depend on the
+        objective.
     observes : bool
         Whether the learner also takes observations of a Box space, as rows of numbers.
     extra : str
@@ -185,7 +186,7 @@ class Learner(ABC):
     label: ClassVar[str] = ""
     colour: ClassVar[str] = ""
     variants: ClassVar[Mapping[str, str]] = {}
-    objectives: ClassVar[tuple[type[Objective], ...] | None] = None
+    objectives: ClassVar[tuple[Callable[..., Objective], ...] | None] = None
     observes: ClassVar[bool] = False
     extra: ClassVar[str] = ""
     needs_rewards: ClassVar[bool] = False

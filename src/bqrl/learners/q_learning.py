@@ -44,7 +44,7 @@ class QLearning(Learner):
         self.learning_rate = number(learning_rate, "learning_rate", 0.0, 1.0, "(]")
         self.discount = task.update_discount(discount)
         begin = number(optimistic_start, "optimistic_start")
-        self.first, self.last = self._epsilon_ends(epsilon, begin)
+        self.first, self.last = epsilon_ends(epsilon, LOW if begin > 0.0 else FALLING)
         self.available = task.available
         self.Q = np.where(self.available, begin, -np.inf)
         self.visits = np.zeros(self.Q.shape, np.int64)
@@ -52,20 +52,10 @@ class QLearning(Learner):
         self.t = 0
         self._policy = MarkovPolicy(self.actions)
 
-    @staticmethod
-    def _epsilon_ends(epsilon: tuple[float, float] | None, begin: float) -> tuple[float, float]:
-        """Return the first and the last epsilon."""
-        if epsilon is None:
-            return LOW if begin > 0.0 else FALLING
-        if not isinstance(epsilon, (tuple, list)) or len(epsilon) != 2:
-            raise bad_type("epsilon", epsilon, "be a pair (first, last)")
-        first, last = (number(x, "epsilon", 0.0, 1.0) for x in epsilon)
-        return first, last
-
     @property
     def epsilon(self) -> float:
         """The share of random actions in the next episode."""
-        return self.first + (self.last - self.first) * min(1.0, self.t / max(1, self.task.episodes - 1))
+        return falling(self.first, self.last, self.t, self.task.episodes)
 
     def plan(self) -> StochasticPolicy:
         """Return the greedy actions, mixed with uniformly random ones at the rate epsilon."""
@@ -88,3 +78,18 @@ class QLearning(Learner):
         """Continue from what `state()` returned."""
         super().restore(state)
         self._policy = MarkovPolicy(self.actions)
+
+
+def epsilon_ends(given: tuple[float, float] | None, otherwise: tuple[float, float]) -> tuple[float, float]:
+    """Return the first and the last share of random actions: the pair that is given, else `otherwise`."""
+    if given is None:
+        return otherwise
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise bad_type("epsilon", given, "be a pair (first, last)")
+    first, last = (number(x, "epsilon", 0.0, 1.0) for x in given)
+    return first, last
+
+
+def falling(first: float, last: float, t: int, episodes: int) -> float:
+    """Return the share of random actions in episode t of a run, on a straight line from `first` to `last`."""
+    return first + (last - first) * min(1.0, t / max(1, episodes - 1))

@@ -7,21 +7,25 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bqrl.checks import bad_type, bad_value, choice, unknown_argument
-from bqrl.laws.objectives import Objective
+from bqrl.laws.objectives import Buffered, CVaR, Objective
 from bqrl.learners.envelope import Envelope
 from bqrl.learners.ppo import PPO
 from bqrl.learners.protocol import Learner
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.q_learning import QLearning
+from bqrl.learners.qr_q import QRQLearning
 from bqrl.learners.sarsa import Sarsa
 from bqrl.learners.sb3 import SB3
+from bqrl.learners.target_q import TargetQ
 from bqrl.learners.thompson import Thompson
 from bqrl.learners.trpo import TRPO
 from bqrl.learners.ucb_bqrl import UCBBQRL
 from bqrl.learners.ucbvi import UCBVI
+from bqrl.learners.var_q import VaRQ
 
 LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (PSRL, UCBBQRL, UCBVI, Thompson, QLearning, Sarsa, PPO, TRPO)
+    learner.name: learner
+    for learner in (PSRL, UCBBQRL, UCBVI, Thompson, QLearning, Sarsa, PPO, TRPO, TargetQ, VaRQ, QRQLearning)
 }
 ADAPTERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (Envelope, SB3)
@@ -48,11 +52,12 @@ def known_learner(learner: Any) -> type[Learner] | None:
     return learner if inspect.isclass(learner) and issubclass(learner, Learner) else None
 
 
-def everyone() -> list[tuple[str, dict[str, Any]]]:
-    """Return all learners with the variants that a comparison runs, as names with parameters."""
+def everyone(objective: Objective | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """Return all learners that serve an objective, with the variants that a comparison runs, as names with parameters."""
     return [
         (name, {} if planner is None else {"planner": planner})
         for name, learner in LEARNERS.items()
+        if objective is None or serves(learner, objective)
         for planner in (None, *learner.variants)
     ]
 
@@ -77,14 +82,20 @@ def check_params(maker: Maker, params: Mapping[str, Any]) -> None:
             raise unknown_argument(who, name, params[name], known)
 
 
+def serves(maker: Maker, objective: Objective) -> bool:
+    """Return whether the learner can maximise this kind of objective; CVaR is a Buffered whose buffer is its level."""
+    kinds = getattr(maker, "objectives", None)
+    own: Any = CVaR if isinstance(objective, Buffered) and objective.beta == objective.tau else type(objective)
+    return kinds is None or own in kinds or type(objective) in kinds
+
+
 def check_served(maker: Maker, objective: Objective) -> None:
     """Raise ArgumentError if the learner cannot maximise this kind of objective, or if records cannot hold it."""
     if not objective.text:
         remedy = "choose one that can be written as text, such as cvar:0.1"
         raise bad_value("objective", objective, "have a written form in records", objective.label, remedy=remedy)
-    kinds = getattr(maker, "objectives", None)
-    if kinds is not None and type(objective) not in kinds:
-        names = ", ".join(kind.__name__ for kind in kinds)
+    if not serves(maker, objective):
+        names = ", ".join(kind.__name__ for kind in maker.objectives)  # type: ignore[attr-defined]
         rule = f"be one of {names} for the learner {getattr(maker, 'name', '')}"
         others = [name for name, one in LEARNERS.items() if one.objectives is None]
         remedy = f"{', '.join(others)} learn for the mean, and any objective scores them"

@@ -39,7 +39,8 @@ STYLE = {
 # The palette of Okabe and Ito, which colour-blind people can tell apart, in an order that suits light and dark.
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 GREY, BROWN, PURPLE, OLIVE = "#888888", "#8C5A2B", "#7B5EA7", "#8A8D1E"
-PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, GREY)
+INDIGO, WINE, LIME = "#4B4FCB", "#A3264B", "#6BBF3A"
+PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, INDIGO, WINE, LIME, GREY)
 SPARE = ("#D81B60", "#1FA3A3", GREY)  # for learners and variants without their own colour
 
 

@@ -1,0 +1,174 @@
+"""Q-learning on the augmented state (Baeuerle and Ott 2011): stage, state and the amount still needed to reach a target.
+
+    J_h(s, a, n) += rate * ( min over a' of J_{h+1}(s', a', n - r) - J_h(s, a, n) ),   J_H(n) = max(n, 0) or 1{n > 0},
+
+with max(n, 0) for CVaR and 1{n > 0} for a quantile. The target follows from the values at the start:
+
+    CVaR        the z that maximises z - J_0(z) / tau
+    quantile    the largest z with J_0(z) < tau
+
+A need is chosen, not observed, so each transition updates every need at once (all n on the grid of possible returns); only the
+probabilities are learned from episodes. The rate of the n-th update is max(learning_rate, (H + 1) / (H + n)), as in Jin,
+Allen-Zhu, Bubeck and Jordan (2018), so that early values, which follow from a poor table, are forgotten.
+
+Episodes are played towards the present target or, in half of them, towards a random one, with random actions at the rate
+epsilon, which falls linearly from 1 to 0.05.
+
+Deviation: the grid of needs comes from the known rewards; nothing else of the model is used. If the returns have more than
+`needs` values, they are rounded down to a grid of this size.
+Deviation: actions that were not played are ignored by minima and by the policy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bqrl.checks import number, whole
+from bqrl.errors import SizeError
+from bqrl.laws.objectives import CVaR, Quantile
+from bqrl.learners.envelope import Exploring
+from bqrl.learners.protocol import Episode, Learner, Task
+from bqrl.learners.q_learning import FALLING, epsilon_ends, falling
+from bqrl.learners.replan import planning_grid
+from bqrl.loops.target_q import need_episode
+from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.find_grid import rounded_grid
+from bqrl.mdp.grid import Lattice
+from bqrl.policies.protocol import action_dtype
+from bqrl.policies.target import TargetPolicy
+
+RANDOM_TARGETS = 0.5  # share of the episodes
+RENEWAL = 50  # the policy is renewed when it is older than t / RENEWAL episodes
+MAX_NUMBERS = 2**28  # in the table
+
+
+class TargetQ(Learner):
+    """Q-learning for every need at once, for a quantile or CVaR.
+
+    Parameters
+    ----------
+    task, rng
+        See `Learner`.
+    learning_rate
+        Least rate of an update.
+    epsilon
+        First and last share of random actions; by default (1, 0.05).
+    needs
+        Largest number of needs on the grid.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> record = bqrl.learn("SafeOrRisky", "target-q", objective=bqrl.CVaR(0.1), episodes=20, seed=1)
+    """
+
+    name, label, colour = "target-q", "Target Q-learning", "#4B4FCB"
+    objectives = (Quantile, CVaR)
+    needs_rewards = True
+    tuned = "learning_rate"
+    stored = ("J", "visits", "table", "played", "t", "made")
+
+    def __init__(
+        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.02,
+        epsilon: tuple[float, float] | None = None, needs: int = 500,
+    ) -> None:  # fmt: skip
+        super().__init__(task, rng)
+        self.learning_rate = number(learning_rate, "learning_rate", 0.0, 1.0, "(]")
+        self.first, self.last = epsilon_ends(epsilon, FALLING)
+        self.grid = self._grid(whole(needs, "needs", 2))
+        self.available = task.available
+        H, S, M = task.H, task.S, int(self.grid.size.max())
+        self.J = self._table(M)
+        self.visits = np.zeros((H, S, task.A), np.int64)
+        self.table = np.repeat(self.available.argmax(axis=2)[:, :, None], M + 1, axis=2).astype(action_dtype(task.A))
+        self.played = self.table.copy()  # the table of the current policy
+        self.t, self.made = 0, 0
+        self._lowest = np.array([self.grid.points(h)[0] for h in range(H + 1)])
+        self._renew()
+
+    def _grid(self, needs: int) -> Lattice:
+        """Return the grid of needs: the one on which other learners plan, or a coarser one."""
+        model = self.task.require_model(self.name)
+        found = planning_grid(model)
+        return found if found.size.max() <= needs else rounded_grid(model, needs)
+
+    def _table(self, width: int) -> FloatArray:
+        """Return a table of zeros with `width` numbers per row."""
+        task = self.task
+        numbers = task.H * task.S * task.A * width
+        if numbers > MAX_NUMBERS:
+            raise SizeError(
+                f"the learner {self.name} must have at most {MAX_NUMBERS} numbers in its table, got {numbers} for {task.H} stages, "
+                f"{task.S} states, {task.A} actions and {width} columns; lower {self.columns}, or choose psrl",
+                needed=numbers, limit=MAX_NUMBERS, name=self.columns,
+            )  # fmt: skip
+        return np.zeros((task.H, task.S, task.A, width))
+
+    columns = "needs"  # the parameter that sets the width of the table
+
+    @property
+    def epsilon(self) -> float:
+        """The share of random actions in the next episode."""
+        return falling(self.first, self.last, self.t, self.task.episodes)
+
+    def plan(self) -> Exploring:
+        """Return the policy towards the present or a random target, with random actions."""
+        target = self._policy.target
+        if self.rng.random() < RANDOM_TARGETS:
+            target = float(self.rng.choice(self.grid.points(0)))
+        return Exploring(self._policy, target, self.epsilon, self.rng, self.available)
+
+    def evaluated(self) -> TargetPolicy:
+        """Return the policy towards the present target, without random actions."""
+        return self._policy
+
+    def notes(self) -> dict[str, float]:
+        """Return the target."""
+        return {"target": self._policy.target}
+
+    def observe(self, episode: Episode) -> None:
+        """Update the costs of all needs; renew the policy if it is old."""
+        self._learn(episode)
+        self.t += 1
+        if self.t > self.made + self.made // RENEWAL:
+            self.played, self.made = self.table.copy(), self.t
+            self._renew()
+
+    def _learn(self, episode: Episode) -> None:
+        """Update the table with one episode."""
+        grid, n = self.grid, episode.actions.size
+        left = [grid.reduced(self._lowest[h], h, episode.rewards[h]) - self._lowest[h + 1] for h in range(n)]
+        shift = np.rint(np.array(left) / grid.step).astype(np.int64)
+        rule = self.learning_rate, not isinstance(self.task.objective, Quantile)
+        places = grid.step, grid.size, self._lowest
+        need_episode(self.J, self.visits, self.table, places, rule, shift, *episode[:2])
+
+    def _renew(self) -> None:
+        """Make the policy of the table in `played`; keep the old one if nothing has changed."""
+        tables = [self.played[h, :, : self.grid.size[h] + 1] for h in range(self.task.H)]
+        self._policy = TargetPolicy(self.grid, tables, self._target())
+
+    def _first_states(self) -> tuple[IntArray, FloatArray]:
+        """Return the first states that were visited and their probabilities."""
+        met = np.flatnonzero(self.task.structure.mu * self.visits[0].any(axis=1))
+        weight = self.task.structure.mu[met]
+        return met, weight / weight.sum()
+
+    def _target(self) -> float:
+        """Return the best target by the costs at the first stage; the lowest return before the first episode."""
+        z = self.grid.points(0)
+        if self.made == 0:
+            return float(z[0])
+        met, weight = self._first_states()
+        J = np.where(self.visits[0, met][:, :, None] > 0, self.J[0, met][:, :, : z.size], np.inf).min(axis=1)
+        cost = weight @ J
+        if isinstance(self.task.objective, Quantile):
+            return float(z[max(0, int(np.count_nonzero(np.maximum.accumulate(cost) < self.task.tau)) - 1)])
+        return float(z[np.argmax(z - cost / self.task.tau)])
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
+        super().restore(state)
+        self._renew()
