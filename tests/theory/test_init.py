@@ -24,14 +24,16 @@ def test_public_functions_describe_their_parameters_and_result(name):
     function = getattr(theory, name)
     for part in ("Parameters\n", "Returns\n", ">>> "):
         assert part in function.__doc__
-    described = function.__doc__.split("Parameters\n")[1].split("Returns\n")[0]
+    described = inspect.getdoc(function).split("Parameters\n")[1].split("Returns\n")[0]
     for parameter in inspect.signature(function).parameters:
-        assert re.search(rf"^ +[\w*, ]*\b{parameter}\b[\w, ]*( :|$)", described, re.MULTILINE)
+        assert re.search(rf"^[\w*, ]*\b{parameter}\b[\w, ]*( :|$)", described, re.MULTILINE)
 
 
 def test_shared_parameters_are_described_once():
     for name in FUNCTIONS:
-        for names in re.findall(r"^ +([\w, ]+) : see `bqrl\.theory`", getattr(theory, name).__doc__, re.MULTILINE):
+        for names in re.findall(
+            r"^([\w, ]+) : see `bqrl\.theory`", inspect.getdoc(getattr(theory, name)), re.MULTILINE
+        ):
             for parameter in names.split(", "):
                 assert re.search(rf"^    [\w, ]*\b{parameter}\b", theory.__doc__, re.MULTILINE)
 
