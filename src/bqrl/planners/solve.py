@@ -25,6 +25,7 @@ from bqrl.planners.on_grid import plan_on_grid
 from bqrl.planners.plan import Plan
 from bqrl.planners.rational import plan_rational
 from bqrl.planners.registry import Solver, find_planner, find_solver
+from bqrl.planners.robust import plan_robust
 from bqrl.planners.rules import plan_rule
 from bqrl.planners.tail import with_tail
 from bqrl.planners.target import guarantee_curve as guarantee_curve
@@ -40,6 +41,9 @@ SOLVERS = (
     Solver(planner="target", plan=plan_mean_cvar, objectives=(MeanCVaR,)),
     Solver(planner="target", plan=plan_utility, objectives=(Utility,)),
     Solver(planner="target", plan=plan_uncertain, objectives=(Quantile, Buffered), selector="radius"),
+    Solver(planner="target", plan=plan_robust, objectives=(Chance, MeanCVaR, Utility), selector="radius"),
+    Solver(planner="expected", plan=plan_robust, objectives=(Mean,), selector="radius"),
+    Solver(planner="backward", plan=plan_robust, objectives=(Entropic,), selector="radius"),
     Solver(planner="target", plan=plan_rule, objectives=(Quantile, Buffered), selector="rule"),
     Solver(planner="target", plan=plan_at_least, objectives=(Quantile,), selector="at_least"),
     Solver(planner="target", plan=plan_at_least, objectives=(Quantile,), selector="margin"),
