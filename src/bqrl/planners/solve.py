@@ -27,7 +27,7 @@ from bqrl.planners.rational import plan_rational
 from bqrl.planners.registry import Solver, find_planner, find_solver
 from bqrl.planners.robust import plan_robust
 from bqrl.planners.rules import plan_rule
-from bqrl.planners.tail import with_tail
+from bqrl.planners.tail import tail_is_safe, with_tail
 from bqrl.planners.target import guarantee_curve as guarantee_curve
 from bqrl.planners.target import plan_target, risk_neutral
 from bqrl.planners.uncertain import plan_uncertain
@@ -166,7 +166,7 @@ def solve(
         value, nominal = cut_to_possible(problem, [plan.value, plan.nominal]).tolist()
         upper = None if plan.upper is None else max(value, float(cut_to_possible(problem, plan.upper)))
         plan = replace(plan, value=value, nominal=nominal, upper=upper)
-    if isinstance(goal, Quantile) and attitude is None and isinstance(problem, MDP):
+    if isinstance(goal, Quantile) and attitude is None and isinstance(problem, MDP) and not tail_is_safe(plan):
         plan = with_tail(plan, risk_neutral(problem, 0)[1])
     return plan.with_time(time.perf_counter() - begun)
 
