@@ -13,6 +13,7 @@ import bqrl
 from bqrl.laws.interval import quantile_interval
 from bqrl.laws.law import Law
 from bqrl.logs.fit import fit
+from bqrl.planners.robust import lowest_return
 from bqrl.results.words import Words, remarks
 
 
@@ -380,17 +381,25 @@ def test_a_state_that_is_never_left_is_named_as_the_cause():
         assert not any("successor" in note for note in remedy.solve(0.3).remarks)
 
 
-def broken_promises(seeds, share=1.0):
-    """Promises of random logs with the smallest balls that contain the truth: how many are useful, and which are broken."""
-    useful, broken = 0, []
+def smallest_estimates(seeds, share=1.0, *, without_range=False):
+    """Random problems with estimates from random logs, whose balls are the smallest that contain the truth."""
     for seed in seeds:
         rng = np.random.default_rng(seed)
         problem, marked = random_problem(rng), bool(rng.random() < 0.5)
         log = log_of(problem, int(rng.choice([3, 20, 100])), rng, marked)
         options = {"stationary": len(problem.rows) == 1, "discount": float(rng.choice([1.0, 0.5]))}
         options |= {"reward_by": "state-action"} if problem.deterministic else {}
-        estimate = fit(log, horizon=problem.H, start=problem.start, reward_range=(-3, 2), **options)
-        estimate = tightened(problem, estimate, share)
+        lowest = {} if without_range else {"reward_range": (-3, 2)}
+        if without_range and not problem.deterministic:
+            continue
+        estimate = fit(log, horizon=problem.H, start=problem.start, **lowest, **options)
+        yield seed, problem, tightened(problem, estimate, share)
+
+
+def broken_promises(seeds, share=1.0):
+    """Promises of random logs with the smallest balls that contain the truth: how many are useful, and which are broken."""
+    useful, broken = 0, []
+    for seed, problem, estimate in smallest_estimates(seeds, share):
         for tau in (0.1, 0.3, 0.5, 0.9):
             plan = estimate.solve(tau)
             useful += not estimate.trivial(plan.value)
@@ -406,6 +415,63 @@ def test_promises_hold_with_the_smallest_balls_that_contain_the_truth():
     assert useful > 120
     assert broken == []
     assert broken_promises(range(60), share=0.6)[1]  # smaller balls do break promises
+
+
+OTHERS = (
+    bqrl.Mean(), bqrl.Entropic(0.5), bqrl.Entropic(-0.5), bqrl.Chance(-1.0), bqrl.Chance(1.0), bqrl.MeanCVaR(0.3, 0.5),
+    bqrl.Utility(lambda g: min(g, 1.0), increasing=True),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("objective", OTHERS, ids=str)
+def test_promises_of_every_objective_hold_with_the_smallest_balls_that_contain_the_truth(objective):
+    def broken(share):
+        found, useful = [], 0
+        for seed, problem, estimate in smallest_estimates(range(20), share):
+            plan = estimate.solve(objective, **({"points": 200} if isinstance(objective, bqrl.MeanCVaR) else {}))
+            law = exact_law(problem, estimate, plan.policy)
+            truth = objective(Law(np.array(list(law)), np.array(list(law.values()))))
+            found += [seed] if plan.value > truth + 1e-7 else []
+            useful += plan.value > objective(Law([estimate.floor], [1.0])) + 1e-6
+        return found, useful
+
+    found, useful = broken(1.0)
+    assert found == []
+    assert useful > 7
+    assert broken(0.5)[0]  # smaller balls do break promises
+
+
+def test_a_promised_chance_needs_no_lowest_reward_but_other_objectives_do():
+    for seed, problem, estimate in smallest_estimates(range(60), without_range=True):
+        for target in (-2.0, 0.0, 1.0):
+            plan = estimate.solve(bqrl.Chance(target))
+            law = exact_law(problem, estimate, plan.policy)
+            assert plan.value <= sum(p for total, p in law.items() if total >= target - 1e-9) + 1e-9, seed
+        if estimate.floor == -math.inf:
+            with pytest.raises(ValueError, match="reward_range must be given to fit for the mean, because"):
+                estimate.solve(bqrl.Mean())
+
+
+def test_the_mean_is_promised_in_words_and_says_if_it_uses_no_data():
+    estimate = fit(coin(2000, 2000), reward_range=(0, 1))
+    plan = estimate.solve(bqrl.Mean())
+    assert 0.0 < plan.value <= plan.nominal <= plan.upper
+    assert plan.remarks[0].startswith("With 95 % confidence, the mean of the return is at least 0.")
+    assert "uses no data" not in plan.remarks[0]
+    assert "This promise uses no data" in fit(coin(2, 2), reward_range=(0, 1)).solve(bqrl.Mean()).remarks[0]
+    assert "with probability at least" in estimate.solve(bqrl.Chance(1.0)).remarks[0]
+    assert estimate.solve(bqrl.Mean()) is plan  # computed once
+
+
+def test_an_estimated_law_of_first_states_lowers_the_promise_of_a_mean():
+    estimate = fit(coin(300, 100), reward_range=(0, 1))
+    less = replace(estimate, start_atoms=1, _memo={})
+    error, lowest = less.start_error(), lowest_return(estimate.mdp)
+    assert 0.0 < error < 1.0
+    known, worst = (one.solve(bqrl.Mean()).value for one in (estimate, less))
+    assert worst == pytest.approx(
+        (1.0 - error) * known + error * lowest
+    )  # there is one first state, which gives the mass
 
 
 def test_a_confidence_below_one_is_not_called_certain():

@@ -3,11 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import small_mdps
 
 import bqrl
 from bqrl import MDP, Law, solve
 from bqrl.planners.facts import LowTail
-from bqrl.planners.tail import FAR, with_tail
+from bqrl.planners.tail import FAR, tail_is_safe, with_tail
+from bqrl.planners.target import risk_neutral
 
 
 def gamble(prize, disaster):
@@ -65,3 +69,18 @@ def test_a_bracket_must_prove_the_tail():
 def test_the_warning_is_given_once():
     plan = solve(gamble(11.0, -1000.0), tau=0.1)
     assert with_tail(plan, Law.point(10.0)) is plan
+
+
+@given(small_mdps(), st.sampled_from([0.1, 0.25, 0.5, 0.9]))
+def test_a_tail_that_the_curve_calls_safe_has_no_warning(mdp, tau):
+    """The risk-neutral law is skipped only where it would not have led to a warning."""
+    plan = replace(solve(mdp, tau), notes=())
+    if tail_is_safe(plan):
+        assert not tails(with_tail(plan, risk_neutral(mdp, 0)[1]))
+
+
+def test_the_risk_neutral_law_is_not_computed_where_the_tail_is_safe(monkeypatch):
+    monkeypatch.setattr("bqrl.planners.solve.risk_neutral", None)
+    assert tail_is_safe(solve("MachineReplacement", tau=0.1))
+    with pytest.raises(TypeError):
+        solve("AssetSelling", tau=0.5)

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from bqrl.display import Charted, views
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.objectives import (
     LEVEL_SLACK,
+    Buffered,
     Objective,
+    Quantile,
     check_objective,
     quantile_objective,
 )
@@ -43,6 +45,7 @@ from bqrl.logs.trials import contradicted
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.files import write_arrays
 from bqrl.mdp.outcomes import REWARD
+from bqrl.planners.chance import Chance
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.facts import (
     Drift,
@@ -123,8 +126,9 @@ class Estimate(Observed, Charted):
 
         Parameters
         ----------
-        objective : Quantile, Buffered or float
-            `Quantile(0.1)`, `CVaR(0.1)` or `Buffered(0.1, 0.03)`; a number is the level of a quantile, as is `tau`.
+        objective : Objective or float
+            `Quantile(0.1)`, `CVaR(0.1)`, `Mean()`, `Chance(100)` and so on, as in `bqrl.solve`; a number is the level of a
+            quantile, as is `tau`. A `Utility` must never fall with the return. The old policy has promises for quantiles only.
         beta : float
             Buffer of a level, as in `bqrl.solve`.
         tau : float
@@ -149,7 +153,12 @@ class Estimate(Observed, Charted):
         >>> bqrl.fit(log, reward_range=(0, 1)).solve(tau=0.5).remarks[0][:65]
         'With 95 % confidence, in half of all episodes you get at least 1,'
         """
-        tau, beta = promised_levels(check_objective(objective, tau, beta))
+        goal = check_objective(objective, tau, beta)
+        if not isinstance(goal, Quantile | Buffered):
+            if at_least is not None:
+                raise bad_value("at_least", at_least, "be given with a Quantile only", goal.label)
+            return self._solve_other(goal, options)
+        tau, beta = goal.tau, goal.beta
         if at_least is not None and beta > 0.0:
             raise bad_value("at_least", at_least, "be given without a buffer", f"beta={beta:g}")
         key = tau, beta, None if at_least is None else number(at_least, "at_least")
@@ -159,6 +168,47 @@ class Estimate(Observed, Charted):
                 return plan
             self._memo[key] = plan
         return cast(Plan, self._memo[key])
+
+    def _solve_other(self, goal: Objective, options: dict[str, Any]) -> Plan:
+        """Return the plan with the best guarantee over the balls for an objective that is no quantile (planners/robust.py)."""
+        if options or goal not in self._memo:
+            plan = self._robust_other(goal, *self._ball(1), options)
+            least = self._robust_other(goal, self._unlearnt, None, options).value
+            fact = Promised(
+                value=plan.value, objective=goal, confidence=self.confidence, episodes=self.episodes,
+                assumptions=self.assumptions, no_data=plan.value <= least + 1e-9 * max(1.0, abs(least)),
+                start_estimated=self.start_atoms > 0,
+            )  # fmt: skip
+            proofs = (note for note in plan.notes if not isinstance(note, Guaranteed))
+            details = plan.details | {"estimate": self, "chosen": ROBUST_PLAN, "old_promise": -math.inf}
+            details |= {"confidence": self.confidence, "assumptions": self.assumptions}
+            plan = replace(plan, notes=(fact, *self._open_states(), *proofs), details=details)
+            if options:
+                return plan
+            self._memo[goal] = plan
+        return cast(Plan, self._memo[goal])
+
+    def _robust_other(
+        self, goal: Objective, radius: FloatArray, missing: FloatArray | None, options: dict[str, Any]
+    ) -> Plan:
+        """Return the robust plan for these radii; a target below every return that was seen is missed by unseen outcomes."""
+        asked = goal
+        if self._has_misses:
+            if not isinstance(goal, Chance):
+                self._require_range(goal)
+            asked = Chance(max(goal.target, self.lowest))
+        options = options | {"missing": missing, "start_error": self.start_error()}
+        return replace(solve(self.mdp, asked, radius=radius, attitude="robust", **options), objective=goal)
+
+    def _require_range(self, goal: Objective) -> NoReturn:
+        """Raise the error for an objective that depends on how low unseen rewards are."""
+        rule = f"be given to fit for the {goal.label}, because an unseen outcome has no lowest reward otherwise"
+        raise bad_value("reward_range", None, rule, "none")
+
+    @property
+    def _unlearnt(self) -> FloatArray:
+        """The radii without any data, shape (H, S, A): 2, and 0 where rows are declared known."""
+        return np.broadcast_to(np.where(self.balls.known, 0.0, 2.0), (self.mdp.H, self.mdp.S, self.mdp.A))
 
     def _new_plan(self, tau: float, beta: float, at_least: float | None, options: dict[str, Any]) -> Plan:
         """Return the plan of `solve`."""
@@ -302,8 +352,7 @@ class Estimate(Observed, Charted):
         """
         tau, beta = promised_levels(tau, beta)
         if ("without data", tau, beta) not in self._memo:
-            radius = np.broadcast_to(np.where(self.balls.known, 0.0, 2.0), (self.mdp.H, self.mdp.S, self.mdp.A))
-            plan = self._solve_robust(tau, beta, radius, None, self.start_error(), {})
+            plan = self._solve_robust(tau, beta, self._unlearnt, None, self.start_error(), {})
             self._memo["without data", tau, beta] = plan.value
         return cast(float, self._memo["without data", tau, beta])
 
@@ -318,8 +367,7 @@ class Estimate(Observed, Charted):
     ) -> Plan:  # fmt: skip
         """Return the robust plan for these radii, unseen masses and error of the first state."""
         if beta > 0.0 and self._has_misses:
-            rule = "be given to fit for a buffered quantile, because an unseen outcome has no lowest reward otherwise"
-            raise bad_value("reward_range", None, rule, "none")
+            self._require_range(Buffered(tau, beta))
         level = tau - error
         if level <= (LEVEL_SLACK if beta > 0.0 else 0.0):
             plan = self.plug_in(tau, beta, **options)

@@ -21,11 +21,11 @@ from bqrl.planners.facts import OpenStates
 
 
 def promised_levels(given: Objective | float, beta: float = 0.0) -> tuple[float, float]:
-    """Return level and buffer of an objective, given as a record or as a level; only these can be promised from a log."""
+    """Return level and buffer of an objective, given as a record or as a level."""
     goal = check_objective(given, beta=beta)
     if not isinstance(goal, Quantile | Buffered):
-        remedy = "CVaR(1.0) is the mean" if goal.name == "mean" else "plan for it with estimate.mdp"
-        raise bad_value("objective", goal, "be a Quantile or Buffered for a promise", goal.label, remedy=remedy)
+        remedy = "estimate.solve gives the promise of any objective"
+        raise bad_value("objective", goal, "be a Quantile or Buffered here", goal.label, remedy=remedy)
     return goal.tau, goal.beta
 
 

@@ -198,3 +198,32 @@ def _robust_state(s, rows, ball, moves, action, column, value_next, value):
                 place = min(column_after(g, end - 1, moves, n_next), n_next - 1)
                 worst += ball.missing[q] * max(value_next[rows.successor[end - 1], place, d] - most, 0.0)
             value[s, g, d] = worst
+
+
+@njit(cache=True)
+def worst_rows(start, probability, half, missing, values, out):
+    """Fill `out` with the law of every row whose expectation of increasing functions of `values` is smallest over its ball.
+
+    Where `missing` is positive, the last outcome of the row is not part of the ball and takes this mass from the lowest other.
+    """
+    longest = 0
+    for q in range(start.size - 1):
+        longest = max(longest, start[q + 1] - start[q])
+    places = np.empty(longest, np.int64)
+    for q in range(start.size - 1):
+        begin, end = start[q], start[q + 1]
+        for i in range(begin, end):
+            out[i] = probability[i]
+        k = end - begin - 1 if missing[q] > 0.0 else end - begin
+        if half[q] <= 0.0 or k < 1:
+            continue
+        order = places[:k]
+        for j in range(k):
+            order[j] = j
+        sort_by_value(order, values[begin : begin + k], 1.0)
+        move_mass(order, probability[begin : begin + k], half[q], out[begin : begin + k])
+        lowest = begin + order[0]
+        if missing[q] > 0.0 and values[end - 1] < values[lowest]:
+            moved = min(missing[q], out[lowest])
+            out[lowest] -= moved
+            out[end - 1] += moved

@@ -170,7 +170,8 @@ def _misfit(
     same = [one for one in takers if one.planner == found.planner]
     fitting = [one for one in same if one.solves(objective)]
     if not same:
-        names = " or ".join(dict.fromkeys(repr(one.planner) for one in takers))
+        able = [one for one in takers if one.solves(objective)] or takers
+        names = " or ".join(dict.fromkeys(repr(one.planner) for one in able))
         return bad_value("planner", found.planner, f"be {names} with {text}")
     selectors = [one.selector for one in fitting if one.selector and one.selector not in choices]
     if found.selector and (name != found.selector):

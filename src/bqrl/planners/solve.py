@@ -25,8 +25,9 @@ from bqrl.planners.on_grid import plan_on_grid
 from bqrl.planners.plan import Plan
 from bqrl.planners.rational import plan_rational
 from bqrl.planners.registry import Solver, find_planner, find_solver
+from bqrl.planners.robust import plan_robust
 from bqrl.planners.rules import plan_rule
-from bqrl.planners.tail import with_tail
+from bqrl.planners.tail import tail_is_safe, with_tail
 from bqrl.planners.target import guarantee_curve as guarantee_curve
 from bqrl.planners.target import plan_target, risk_neutral
 from bqrl.planners.uncertain import plan_uncertain
@@ -40,6 +41,9 @@ SOLVERS = (
     Solver(planner="target", plan=plan_mean_cvar, objectives=(MeanCVaR,)),
     Solver(planner="target", plan=plan_utility, objectives=(Utility,)),
     Solver(planner="target", plan=plan_uncertain, objectives=(Quantile, Buffered), selector="radius"),
+    Solver(planner="target", plan=plan_robust, objectives=(Chance, MeanCVaR, Utility), selector="radius"),
+    Solver(planner="expected", plan=plan_robust, objectives=(Mean,), selector="radius"),
+    Solver(planner="backward", plan=plan_robust, objectives=(Entropic,), selector="radius"),
     Solver(planner="target", plan=plan_rule, objectives=(Quantile, Buffered), selector="rule"),
     Solver(planner="target", plan=plan_at_least, objectives=(Quantile,), selector="at_least"),
     Solver(planner="target", plan=plan_at_least, objectives=(Quantile,), selector="margin"),
@@ -164,7 +168,7 @@ def solve(
         value, nominal = cut_to_possible(problem, [plan.value, plan.nominal]).tolist()
         upper = None if plan.upper is None else max(value, float(cut_to_possible(problem, plan.upper)))
         plan = replace(plan, value=value, nominal=nominal, upper=upper)
-    if isinstance(goal, Quantile) and attitude is None and isinstance(problem, MDP):
+    if isinstance(goal, Quantile) and attitude is None and isinstance(problem, MDP) and not tail_is_safe(plan):
         cluster = getattr(plan.details.get("curve"), "cluster", None)
         plan = with_tail(plan, risk_neutral(problem, 0, cluster)[1])
     return plan.with_time(time.perf_counter() - begun)

@@ -153,7 +153,9 @@ def quick_stress(mdp: MDP, plan: Plan, off: Sequence[float], seconds: float) -> 
     averaged = goal.beta not in (0.0, goal.tau)
     if averaged and (lattice(mdp) is None or isinstance(plan.policy, MixturePolicy)):
         return None
-    passes = sum(share > 0.0 for share in off) * (BUFFERED_PASSES if averaged else 1.0 if goal.beta == 0.0 else CVAR_PASSES)
+    passes = sum(share > 0.0 for share in off) * (
+        BUFFERED_PASSES if averaged else 1.0 if goal.beta == 0.0 else CVAR_PASSES
+    )
     each = [_search_seconds(mdp, policy) for policy in (plan.policy, risk_neutral(mdp, 0)[0])]
     return stress(mdp, plan, off=off) if passes * sum(each) <= seconds else None
 

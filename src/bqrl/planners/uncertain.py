@@ -148,14 +148,14 @@ def _plan_quantile(
         value = float(cut_to_possible(mdp, target))
         upper = max(value, curve.upper(tau))
         notes.insert(0, Guaranteed(value=value, objective=Quantile(tau)))
-    notes += _rounding_notes(columns)
+    notes += rounding_notes(columns)
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
         nominal=nominal, certain=certain, exact=columns.exact, attitude=attitude, notes=tuple(notes), details=details,
     )  # fmt: skip
 
 
-def _rounding_notes(columns: Grid) -> tuple[Fact, ...]:
+def rounding_notes(columns: Grid) -> tuple[Fact, ...]:
     """Return the fact that a grid is rounded; an exact grid has none."""
     if not isinstance(columns, Rounded):
         return ()
@@ -201,7 +201,7 @@ def _plan_optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArra
         objective=quantile_objective(tau, beta),
         planner="target", policy=policy, law=law, law_upper=law_upper, value=nominal, upper=upper,
         nominal=nominal, certain=error <= GAP_TOL * size_of(search.targets), exact=columns.exact, attitude="optimistic",
-        notes=_rounding_notes(columns), details=details,
+        notes=rounding_notes(columns), details=details,
     )  # fmt: skip
 
 
@@ -245,7 +245,7 @@ def _plan_robust_buffered(
     law, law_upper = law_bracket(mdp, policy)
     own = law.buffered_quantile(tau, beta)
     value = float(cut_to_possible(mdp, min(value, own)))  # the nominal kernel is in the ball
-    notes = (Guaranteed(value=value, objective=quantile_objective(tau, beta)), *_rounding_notes(columns))
+    notes = (Guaranteed(value=value, objective=quantile_objective(tau, beta)), *rounding_notes(columns))
     return Plan(
         objective=quantile_objective(tau, beta),
         planner="target", policy=policy, law=law, law_upper=law_upper, value=value,

@@ -131,7 +131,9 @@ def quick_trades(mdp: MDP, plans: Sequence[Plan], curve: GuaranteeCurve | None, 
     exact = lattice(mdp) if by_cvar else None
     if by_quantile and curve is not None and curve.exact and isinstance(curve.sweep, Sweep):
         exact = curve.sweep.grid
-    room = TRADE_WORK / (SWEEPS + 2 * STEPS) / len(plans) / (2.0 if by_cvar else 1.0)  # CVaR has columns above the returns
+    room = (
+        TRADE_WORK / (SWEEPS + 2 * STEPS) / len(plans) / (2.0 if by_cvar else 1.0)
+    )  # CVaR has columns above the returns
     outcomes, points = np.array([mdp.stage(h).successor.size for h in range(mdp.H)]), None
     if exact is None:  # returns rounded down and up
         points = min(TRADE_POINTS, int(room / 2.0 / outcomes.sum()))

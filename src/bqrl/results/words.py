@@ -531,7 +531,8 @@ def _(fact: facts.Promised, words: Words = PLAIN) -> str:
 
 def _least(objective: Objective, value: float, words: Words) -> str:
     """What is promised at least."""
-    least = words.amount(format_number(value, direction=-1))
+    least = format_number(value, direction=-1)
+    least = least if objective.probability else words.amount(least)
     return words.promise(objective, least if isinstance(objective, Quantile) else f"at least {least}", "episodes")
 
 

@@ -91,14 +91,19 @@ class View(StudyView):
 
     def headline(self) -> list[str]:
         """Return the number of printed numbers that agree, and the headline of every study."""
-        return [*(text for text in self.sentences() if text.startswith("Of ")), *super().headline()]
+        return [*self._agreement(), *super().headline()]
+
+    def _agreement(self) -> list[str]:
+        """Return the sentence on the printed numbers that agree; a quick run has none."""
+        kinds = [row["verdict"] for row in self.comparison]
+        if not kinds or self.spec.quick:
+            return []
+        counts = [f"{kinds.count(kind)} {words}" for kind, words in VERDICTS.items() if kind in kinds]
+        return [f"Of {len(kinds)} printed numbers, {', '.join(counts)}."]
 
     def sentences(self) -> list[str]:
         """Return the sentences of the study, preceded by the number of printed numbers that agree."""
-        kinds, found = [row["verdict"] for row in self.comparison], super().sentences()
-        if kinds and not self.spec.quick:
-            counts = [f"{kinds.count(kind)} {words}" for kind, words in VERDICTS.items() if kind in kinds]
-            found.insert(0, f"Of {len(kinds)} printed numbers, {', '.join(counts)}.")
+        found = [*self._agreement(), *super().sentences()]
         if self.spec.variants:
             found.append(
                 "Uniform offers are what every learner assumes before it has seen any; on the other offers the same final"
