@@ -93,3 +93,48 @@ def test_both_forms_of_a_step_function_build_the_same_models():
         x, y = getattr(first, side), getattr(second, side)
         assert np.array_equal(x.successor, y.successor)
         assert np.array_equal(x.reward, y.reward)
+
+
+def test_a_single_grid_point_that_breaks_the_order_is_found():
+    """Random pairs would miss one action, one event and one of 400 points; all neighbours on the grid are compared."""
+
+    def step(state, action, event):
+        (x,) = state
+        return (min(4.0, x + 0.01),), x - 0.05 * (action == 2 and event == 1 and abs(x - 2.4) < 1e-3)
+
+    grid = {"x": np.linspace(0.0, 4.0, 401)}
+    with pytest.raises(
+        ModelError, match=r"a reward that is at least as high, got step\(\(2.39,\), 2, 1\) = .* and step\(\(2.4,\), 2"
+    ):
+        bqrl.from_step(step, [0, 1, 2], {0: 0.5, 1: 0.5}, 2, (1.0,), grid=grid, monotone={"x": 1})
+
+    def steep(state, action, event):
+        (x,) = state
+        return (0.5 * x,), x + 0.05 * (action == 2 and event == 1 and abs(x - 2.4) < 1e-3)
+
+    with pytest.raises(ModelError, match="lipschitz must bound these two steps"):
+        bqrl.from_step(steep, [0, 1, 2], {0: 0.5, 1: 0.5}, 2, (1.0,), grid=grid, lipschitz=(0.5, 1.0))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda s, a, e: ((0.5 * s[0], s[1]), s[0] ** 2),
+        lambda s, a, e: ((abs(s[0] - 0.3), s[1]), s[0]),
+        lambda s, a, e: ((0.5 * s[0], s[0]), s[0]),
+    ],
+)
+def test_what_is_not_affine_is_shown(step):
+    grid = {"x": np.linspace(0.0, 1.0, 11), "side": [0.0, 1.0]}
+    options = {"grid": grid, "lipschitz": ([[1.0, 0.0], [1.0, 1.0]], [2.0, 2.0]), "affine": ["x"]}
+    with pytest.raises(ModelError, match=r"affine must hold: .*, got step\(.* and step\(.*; omit affine"):
+        bqrl.from_step(step, [0], {0: 1.0}, 2, (0.0, 0.0), **options)
+    for bad, message in (
+        ("x", "affine must be a list of coordinates"),
+        (["y"], "coordinates of the grid"),
+        ([], "a list"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            bqrl.from_step(step, [0], {0: 1.0}, 2, (0.0, 0.0), **options | {"affine": bad})
+    with pytest.raises(ArgumentError, match="affine must be given with lipschitz and with one law of events"):
+        bqrl.from_step(step, [0], {0: 1.0}, 2, (0.0, 0.0), grid=grid, monotone={"x": 1}, affine=["x"])

@@ -186,3 +186,53 @@ def test_the_quantile_of_an_autoregression_is_that_of_a_normal_law():
     assert plan.value <= 1.875 + spread * stats.norm.ppf(0.1) <= plan.upper
     assert plan.gap < 0.2
     assert bqrl.solve(by_order, tau=1e-8, points=500).value == -np.inf  # the infinite cells alone have more mass
+
+
+def affine_trading(points, cells):
+    grid = {"price": np.linspace(-1.0, 3.0, points), "stock": np.round(np.linspace(-2.0, 2.0, 5), 10)}
+
+    def held_to_two(states, actions, events):
+        price, stock = states.T
+        after = np.clip(stock + actions, -2.0, 2.0)
+        moved = 1.0 + RHO * (price - 1.0) + ETA * events
+        reward = after * (moved - price) - COST * (after - stock) ** 2 - PENALTY * (after**2 - stock**2)
+        return np.stack([moved, after], axis=1), reward
+
+    return bqrl.from_step(
+        held_to_two, [-1.0, 0.0, 1.0], stats.norm(), 10, (1.0, 0.0), grid=grid, vectorized=True, cells=cells, affine=["price"],
+        lipschitz=([[RHO, 0.0], [0.0, 1.0]], [2.0 * (1.0 - RHO), 25.0]), event_lipschitz=([ETA, 0.0], 2.0 * ETA),
+    )  # fmt: skip
+
+
+def test_trading_a_mean_reverting_price_by_convexity():
+    """The bracket of the mean closes with the square of the spacing; the policy attains its lower end."""
+    price, stock = np.linspace(-2.5, 4.5, 701), np.arange(-2.0, 2.5)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(31)
+    value = np.zeros((price.size, 5))
+    moved = 1.0 + RHO * (price[:, None] - 1.0) + ETA * nodes
+    for _ in range(10):
+        onward = np.stack([np.interp(moved, price, column) @ (weights / weights.sum()) for column in value.T], axis=1)
+        onward += (RHO - 1.0) * (price - 1.0)[:, None] * stock
+        cost = [
+            COST * (stock - q) ** 2 + PENALTY * (stock**2 - q**2) + np.where(abs(stock - q) > 1, np.inf, 0)
+            for q in stock
+        ]
+        value = np.stack([(onward - row).max(axis=1) for row in cost], axis=1)
+    truth = float(np.interp(1.0, price, value[:, 2]))
+    coarse, fine = (bqrl.solve(affine_trading(*sizes), bqrl.Mean()) for sizes in ((21, 150), (41, 300)))
+    for plan in (coarse, fine):
+        assert plan.value <= truth + 1e-4
+        assert truth <= plan.upper + 1e-4
+    assert fine.gap < 0.4 * coarse.gap
+    assert fine.gap < 0.1
+    assert [p.size for p in affine_trading(11, 20).refined().grid.values()] == [21, 5]
+    model = fine.details["model"]
+    returns = bqrl.simulate(model, fine.policy, 20_000, seed=0)
+    assert within(fine, returns.mean(), returns.std() / np.sqrt(returns.size))
+    for call in (
+        lambda: bqrl.solve(model, tau=0.1),
+        lambda: bqrl.guarantee_curve(model),
+        lambda: bqrl.solve(model, bqrl.CVaR(0.1)),
+    ):
+        with pytest.raises(ValueError, match=r"affine must be omitted unless the objective is Mean\(\)"):
+            call()

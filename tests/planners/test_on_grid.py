@@ -150,3 +150,53 @@ def test_objectives_and_options_that_do_not_apply():
         ArgumentTypeError, match=r"^mdp must be an MDP: no law over continuous states is exact, got a GridModel"
     ):
         bqrl.evaluate(model, bqrl.solve(model, tau=0.1).policy)
+
+
+@st.composite
+def affine_problems(draw):
+    """A coordinate x that moves and pays by affine rules, which depend on a side, the action and the event."""
+
+    def table(*values):
+        return np.array(draw(st.lists(st.sampled_from(values), min_size=8, max_size=8))).reshape(2, 2, 2)
+
+    scale, move, slope, paid = table(0.5, 1.0, -0.5), table(-0.7, 0.0, 0.31), table(-1.0, 0.0, 0.5), table(-1.0, 0.25)
+    turned = table(0, 1)
+
+    def step(state, action, event):
+        x, side = state[0], int(state[1])
+        k = side, action, event
+        return (float(scale[0, action, event] * x + move[k]), float(turned[k])), float(slope[k] * x + paid[k])
+
+    return step, draw(st.sampled_from([0.9, 1.0]))
+
+
+def exact_mean(policy, step, chances, H, discount, start):
+    """The mean return of a policy that follows the events, over all of their sequences."""
+
+    def onward(h, state, memory):
+        if h == H:
+            return 0.0
+        a, total = policy.act(h, state, memory), 0.0
+        for event, p in chances.items():
+            after, reward = step(state, a, event)
+            total += p * (
+                reward + discount * onward(h + 1, after, policy.next(memory, h, state, a, reward, after, event=event))
+            )
+        return total
+
+    return onward(0, start, policy.start())
+
+
+@settings(max_examples=25)
+@given(affine_problems(), st.sampled_from([5, 9]), st.sampled_from([1.0, 3.0]))
+def test_affine_coordinates_bracket_the_best_mean_also_beyond_the_grid(problem, points, reach):
+    step, discount = problem
+    chances, start, H = {0: 0.375, 1: 0.625}, (0.0, 0.0), 3
+    truth = bqrl.solve(bqrl.from_step(step, [0, 1], chances, H, start, discount=discount), bqrl.Mean()).value
+    model = bqrl.from_step(
+        step, [0, 1], chances, H, start, grid={"x": np.linspace(-reach, reach, points), "side": [0.0, 1.0]}, affine=["x"],
+        lipschitz=([[1.0, 0.0], [0.0, 0.0]], [1.0, 0.0]), discount=discount,
+    )  # fmt: skip
+    plan = bqrl.solve(model, bqrl.Mean())
+    assert plan.value - 1e-9 <= truth <= plan.upper + 1e-9
+    assert exact_mean(plan.policy, step, chances, H, discount, start) >= plan.value - 1e-9

@@ -20,7 +20,8 @@ import numpy as np
 from bqrl.checks import bad_type, bad_value, flag, number, one_line, whole
 from bqrl.errors import ModelError, SizeError
 from bqrl.loops.tolerance import SUM_TOL
-from bqrl.mdp.grid_step import GridModel, build_grid_model
+from bqrl.mdp.grid_build import build_grid_model
+from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
 from bqrl.mdp.search import REPEATED, TABLE_SECONDS, Progress, Scout, StateSearch, Walks, duration
@@ -67,6 +68,7 @@ def from_step(  # type: ignore[misc]  # the overloads abbreviate the other argum
     monotone: Mapping[str, int] | None = None,
     lipschitz: tuple[Any, Any] | None = None,
     event_lipschitz: tuple[Any, Any] | None = None,
+    affine: Iterable[str] | None = None,
     reward_range: tuple[float, float] | None = None,
     cells: int = 64,
     invert: Callable[..., Any] | None = None,
@@ -116,6 +118,10 @@ def from_step(  # type: ignore[misc]  # the overloads abbreviate the other argum
         as numbers, or as arrays (d, d) and (d,) per coordinate. The policy then needs the events: `policy.next(..., event=)`.
     event_lipschitz : tuple, optional
         The same two constants per unit of a continuous event.
+    affine : list of str, optional
+        With `lipschitz`: coordinates in which next state and reward are affine, for every action and event, as they are in a
+        continuous event; other coordinates must stay on their grid points and not depend on these. `Mean()` then has a bracket
+        whose width falls with the square of the spacing; other objectives need a model without `affine`.
     reward_range : tuple, optional
         Bounds on every reward, in every state. Without them a run that leaves the grid misses (reaches) every target.
     cells : int
@@ -178,11 +184,16 @@ def from_step(  # type: ignore[misc]  # the overloads abbreviate the other argum
                 )
         return build_grid_model(
             from_step, step, actions, noise, horizon, start, grid=grid, monotone=monotone, lipschitz=lipschitz, cells=cells,
-            event_lipschitz=event_lipschitz, reward_range=reward_range, invert=invert, discount=discount, mass=mass,
-            vectorized=vectorized, available=available, action_name=action_name, max_states=max_states,
+            event_lipschitz=event_lipschitz, affine=affine, reward_range=reward_range, invert=invert, discount=discount,
+            mass=mass, vectorized=vectorized, available=available, action_name=action_name, max_states=max_states,
             max_transitions=max_transitions,
         )  # fmt: skip
-    for name, extra in (("monotone", monotone), ("lipschitz", lipschitz), ("reward_range", reward_range)):
+    for name, extra in (
+        ("monotone", monotone),
+        ("lipschitz", lipschitz),
+        ("affine", affine),
+        ("reward_range", reward_range),
+    ):
         if extra is not None:
             raise bad_value(name, extra, "be given with grid only", remedy="omit it")
     H = check_horizon(horizon)

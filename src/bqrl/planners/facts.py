@@ -52,6 +52,7 @@ class OnStateGrid(Fact):
     points: int  # of the grid of states
     error: float  # by how much returns may differ from those of the grid; 0 if the bracket comes from an order
     may_leave: tuple[bool, bool]  # runs that leave the grid count as a miss in the lower, as a win in the upper model
+    averaged: bool = False  # the rewards of the finite models are means, so only the mean of the law has a meaning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

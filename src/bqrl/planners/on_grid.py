@@ -104,8 +104,7 @@ def _bound(plan: Plan) -> float:
 
 def _too_large(model: GridModel, limit: int) -> bool:
     """Return whether the models on the next grid would have more outcomes than allowed."""
-    finer = sum(1 for j in range(len(model.grid)) if model.signs is None or model.signs[j] != 0)
-    finer += any(law.source is not None for law in model.laws)
+    finer = int(model.rounded.sum()) + any(law.source is not None for law in model.laws)
     return (model.lower.successor.size + model.upper.successor.size) * 2**finer > limit
 
 
@@ -137,7 +136,7 @@ def _plan(model: GridModel, goal: Objective, points: int | None, max_bytes: floa
             (proven, inner), (bound, _) = best_mean(model.lower), best_mean(model.upper)
         value, upper = proven - error, bound + error
     law, law_upper = law_bracket(model.lower, inner, _law_limits(model.lower))
-    note = OnStateGrid(points=model.points, error=error, may_leave=model.infinite)
+    note = OnStateGrid(points=model.points, error=error, may_leave=model.infinite, averaged=model.linear is not None)
     return Plan(
         objective=goal, planner="grid", policy=GridPolicy(inner, model), law=law, law_upper=law_upper, value=value,
         upper=max(value, upper), nominal=value, certain=certain, exact=False, mdp=model.lower, notes=(note,), details=details,

@@ -99,17 +99,19 @@ class GridPolicy(Policy):
 
     def _advance(self, h: int, chain: IntArray, a: IntArray, events: Any) -> tuple[FloatArray, IntArray]:
         """Return the rewards and next states of the chain of rounded states for the events; -1 outside the grid."""
-        mdp, cell = self.model.lower, self.model.law(h).find(events)
-        noise, codes = mdp.noise, mdp.state_values
-        assert noise is not None
-        assert codes is not None
-        outcome = np.empty(len(a), np.int64)
-        for i, (x, y, e) in enumerate(zip(np.maximum(chain, 0).tolist(), a.tolist(), cell.tolist(), strict=True)):
-            q = noise.row(h, x, y)
-            listed = noise.outcome_of(q)
-            outcome[i] = mdp.row_start[q] + (listed[e] if listed.size else 0)
-        onward = [t if codes[t][0] >= 0 else -1 for t in mdp.successor[outcome].tolist()]
-        return mdp.reward[h if len(mdp.reward) > 1 else 0, outcome], np.where(chain < 0, -1, onward)
+        model, law = self.model, self.model.law(h)
+        cell = law.find(events)
+        drive = law.middle[cell] if model.linear is None else law.mean[cell]
+        paid, after = np.zeros(len(a)), np.full(len(a), -1)
+        here = chain >= 0
+        if drive.dtype.kind == "f":
+            here &= np.isfinite(drive)
+        if here.any():
+            codes = np.array(model.lower.state_values)[chain[here]]
+            states = np.stack([p[codes[:, j]] for j, p in enumerate(model.grid.values())], axis=1)
+            s_next, paid[here] = model.function.many(states, a[here], drive[here])
+            after[here] = model.locate(s_next)
+        return paid, after
 
     def _chain(self, states: FloatArray, memory: Any) -> IntArray:
         """Return the states of the finite model, -1 outside the grid."""

@@ -397,6 +397,7 @@ def _(fact: facts.RoundedLaw, words: Words = PLAIN) -> str:
 def _(fact: facts.OnStateGrid, words: Words = PLAIN) -> str:
     said = f"proven for continuous states on {count_of('grid point', fact.points)}; "
     said += "law, margin and mean are those of the lower finite model"
+    said += ", whose rewards are averages: simulate the policy for its law" if fact.averaged else ""
     if fact.error:
         said += f", and returns differ from it by at most {words.amount(format_number(fact.error, 3, 1))}"
     if any(fact.may_leave):

@@ -62,7 +62,8 @@ class RunSpec:
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that can change the result, including the code that computes it."""
-        fixed = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "key"}
+        unset = {"key"} if self.bins is not None else {"key", "bins"}
+        fixed = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in unset}
         return {**fixed, "format": FORMAT, "objective": self.objective.text, "problem": self.problem.identity}
 
     @property
