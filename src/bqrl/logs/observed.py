@@ -218,11 +218,12 @@ class Observed:
 
     def coverage(self) -> dict[str, Any]:
         """Return how much the log shows: numbers of episodes, steps and rows, and the median visits of the rows seen."""
-        n = self.tries[self.seen]
-        states = self.mdp.S - len(self.added)
+        n, states = self.tries[self.seen], self.mdp.S - len(self.added)
+        known = np.all(~self.mdp.available | self.balls.known, axis=2) & ~self._untried_states()
+        settled = known & ~self.seen.any(axis=2)  # as death: there is nothing to try
         return {
             "episodes": self.episodes, "steps": self.steps, "counted_steps": self.counted,
-            "rows_seen": int(n.size), "rows": int(self.counts.shape[0] * states * self.mdp.A),
+            "rows_seen": int(n.size), "rows": int(np.count_nonzero(~settled[:, :states])) * self.mdp.A,
             "median_visits": float(np.median(n)) if n.size else 0.0,
             "rows_without_information": int(np.count_nonzero(self.radii[self.seen] >= 2.0)),
         }  # fmt: skip
