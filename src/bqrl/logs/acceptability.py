@@ -108,7 +108,7 @@ class Acceptability(Charted):
         worth = f"If one unit of {self.effect} is worth {format_number(best['threshold'])}"
         share = f"it is cost-effective in {percent(best['probability'])} of {self.draws:,} posterior draws"
         end = "this is a statement about the posterior, not the guarantee"
-        return f"{worth}, {best['strategy']} has the highest mean net benefit, and {share}; {end}."
+        return f"{worth}, {best['strategy']!r} has the highest mean net benefit, and {share}; {end}."
 
     def chart(self) -> Any:
         """Draw the acceptability curves; requires the extra "plots"."""

@@ -544,7 +544,7 @@ def _(fact: facts.WorthMore, words: Words = PLAIN) -> str:
 def _(fact: facts.Drift, words: Words = PLAIN) -> str:
     return (
         f"the actions change between the first and the second half of the log (permutation test, p = {fact.p_value:g}), so the "
-        "old policy has no promise; if the episodes are independent and follow one policy, declare adaptive=False (--one-policy)"
+        "old policy has no promise; if the episodes are independent and follow one policy, declare adaptive false (--one-policy)"
     )
 
 
