@@ -26,7 +26,7 @@ from bqrl.policies.target import TargetPolicy
 ABSENT = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """What translation needs of the model that a policy was made for: its stages and names."""
 
@@ -55,7 +55,7 @@ class Origin:
 
 def named_origin(policy: Policy) -> Origin | None:
     """Return the origin of a policy that carries names; None if it carries none."""
-    return None if policy.names is None else Origin(policy.H, *policy.names)
+    return None if policy.names is None else Origin(H=policy.H, **policy.names._asdict())
 
 
 def by_name(source: MDP | Origin | None, model: MDP) -> TypeGuard[MDP | Origin]:
