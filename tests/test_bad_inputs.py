@@ -173,7 +173,7 @@ FILES = [
     ("csv: zeros", loading(b"\0" * 100), ValueError, "m.csv: line 1: expected a header such as state,action,next_state,probability,reward, got control characters"),
     ("csv: a header alone", csv(), ValueError, "m.csv: line 1: expected rows below the header, got no rows; is the file truncated?"),
     ("csv: no header", loading("1,1,1,1.0,0.0\n"), ValueError, "m.csv: line 1: expected a header such as state,action,next_state,probability,reward, got numbers"),
-    ("csv: names without a header", loading("A,x,A,1,0\n"), ValueError, "m.csv: line 1: expected a header such as state,action,next_state,probability,reward, got 'A', 'x', 'A', '1', '0'; add this line, or name the columns with columns"),
+    ("csv: names without a header", loading("A,x,A,1,0\n"), ValueError, "m.csv: line 1: expected a header such as state,action,next_state,probability,reward, got 'A', 'x', 'A', '1', '0'; add this line, or give the headers with columns"),
     ("csv: no probabilities", loading("state,action,next_state,reward\nA,x,A,0\n"), ValueError, "m.csv: line 1: expected a column for the probability, got none; add it"),
     ("csv: a slip in the header", loading(HEADER.replace("prob", "porb") + "\n1,1,1,1,0"), ValueError, "m.csv: line 1: expected a column for the probability, got 'porbability'; map probability to 'porbability' with columns"),
     ("csv: a column twice", loading(f"{HEADER},reward\n1,1,1,1,0,1"), ValueError, "m.csv: line 1: expected distinct headers, got 'reward' twice"),

@@ -283,3 +283,56 @@ def test_known_rows_and_a_model_come_from_files(cli, log, tmp_path):
     content = strict(cli("fit", log, *asked, "--model", model, "--horizon", 2)[1])
     assert "the given model has the right outcomes, rewards and first state" in content["assumptions"]
     assert content["policies"][2]["value"] == 2.0
+
+
+def test_costs_show_which_strategy_is_worth_them(cli, tmp_path):
+    trial, worth, out = tmp_path / "trial.csv", tmp_path / "worth.csv", tmp_path / "result"
+    lines = ["Well,new,Well,90", "Well,new,Dead,10", "Well,old,Well,60", "Well,old,Dead,40"]
+    trial.write_text("\n".join(["state,action,next_state,count", *lines]))
+    worth.write_text("state,action,reward,outcome:cost\nWell,new,1,1000\nWell,old,1,0\n")
+    asked = ("fit", "--counts", trial, "--rewards", worth, "--absorbing", "Dead", "--horizon", 3, "--tau", 0.2)
+    asked += ("--psa", 40, "--cost", "cost")
+    more = ("--policy", "old=always:old", "--threshold", 20_000, "--threshold", 0)
+    code, text, err = cli(*asked, *more, "--out", out)
+    assert (code, err) == (0, "")
+    assert "If one unit of reward is worth 20,000, 'new plan' has the highest mean net benefit" in " ".join(
+        text.split()
+    )
+    assert (out / "acceptability.vl.json").is_file()
+    content = strict(cli(*asked, *more, "--json")[1])
+    best = [(row["threshold"], row["strategy"]) for row in content["acceptability"]["rows"] if row["best"]]
+    assert best == [(0, "old"), (20_000, "new plan")]
+    assert {row["state"] for row in csv.DictReader((out / "policy.csv").read_text().splitlines())} == {"Well"}
+    assert_refused(cli(*asked), "--cost requires --psa, --policy and --threshold")
+
+
+def test_a_promise_that_suffices_may_be_that_of_the_old_policy(cli, log):
+    asked = (
+        "fit",
+        log,
+        "--tau",
+        0.3,
+        "--columns",
+        "state=condition",
+        "--reward-range",
+        "0,1",
+        "--stationary",
+        "--json",
+    )
+    best, content, number = (strict(cli(*asked, *more)[1]) for more in ((), ("--at-least", "old"), ("--at-least", "0")))
+    old, new = content["policies"][0]["promise"], content["policies"][2]["promise"]
+    assert old <= new <= best["policies"][2]["promise"]
+    assert number["policies"][2]["value"] >= best["policies"][2]["value"]
+    assert_refused(cli(*asked, "--at-least", "5"), "at-least must be at most")
+    assert_refused(cli(*asked, "--adaptive", "--at-least", "old"), "requires a promise of the old policy")
+
+
+def test_a_log_whose_actions_change_says_so_unless_it_is_one_policy(cli, tmp_path):
+    """The episodes are sorted by their action."""
+    path = tmp_path / "sorted.csv"
+    lines = [f"{i},well,{'a' if i < 60 else 'b'},1" for i in range(120)]
+    path.write_text("\n".join(["episode,state,action,reward", *lines]))
+    asked = ("fit", path, "--tau", 0.2, "--reward-range", "0,1")
+    assert "The actions change between the first and the second half of the log" in cli(*asked)[1].replace("\n", " ")
+    assert "The actions change" not in cli(*asked, "--one-policy")[1]
+    assert strict(cli(*asked, "--one-policy", "--json")[1])["policies"][0]["promise"] == 1

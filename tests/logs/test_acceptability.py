@@ -79,7 +79,9 @@ def test_outcomes_may_stand_in_the_table_of_rewards_and_are_saved(tmp_path):
 
 def test_known_rows_need_the_outcome_too():
     known = [("s", "third", "s", 1.0, 0.5)]
-    with pytest.raises(ArgumentError, match=r"outcomes\['cost'\] must give the outcome of \('s', 'third', 's'\), got none"):
+    with pytest.raises(
+        ArgumentError, match=r"outcomes\['cost'\] must give the outcome of \('s', 'third', 's'\), got none"
+    ):
         fitted(known=known)
     costs = COST | {("s", "third"): 7.0}
     estimate = fitted(known=known, outcomes={"cost": costs})

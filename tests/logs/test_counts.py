@@ -165,3 +165,16 @@ def test_a_saved_estimate_makes_the_same_promise(tmp_path):
     assert np.array_equal(again.radii, estimate.radii)
     with pytest.raises(ValueError, match="expected logged episodes, got a table of counts"):
         again.logged(0.1)
+
+
+def test_a_rule_need_not_name_an_absorbing_state():
+    """Every action was offered there, so that a dict of the other states was refused."""
+    trial = {
+        "state": ["Well"] * 4,
+        "action": ["a", "a", "b", "b"],
+        "next_state": ["Well", "Dead"] * 2,
+        "count": [9, 1, 8, 2],
+    }
+    estimate = fit_counts(trial, {"Well": 1.0}, horizon=2, absorbing=["Dead"])
+    assert bqrl.evaluate(estimate.mdp, {"Well": "b"}).mean() == pytest.approx(1.8)
+    assert estimate.coverage()["rows"] == 2

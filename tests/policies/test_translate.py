@@ -5,7 +5,8 @@ import pytest
 from logged_problems import simulated, study
 
 import bqrl
-from bqrl.errors import PolicyError
+from bqrl.errors import FileFormatError, PolicyError
+from bqrl.policies.files import policy_from_arrays
 from bqrl.policies.translate import by_name, translated
 
 
@@ -20,6 +21,30 @@ def test_the_plan_of_an_estimate_has_the_law_of_the_true_model_written_in_its_st
         expected = bqrl.evaluate(study.embedded(mdp, estimate), plan.policy, rewards="this model")
         assert found.values.tolist() == pytest.approx(expected.values.tolist())
         assert found.probabilities.tolist() == pytest.approx(expected.probabilities.tolist(), abs=1e-12)
+
+
+def test_a_policy_of_an_estimate_travels_alone_and_from_a_file(tmp_path):
+    """A bare policy had the states of the log by number, so that another model refused it or played it in other states."""
+    mdp, log = simulated("machine", 600)
+    estimate = bqrl.fit(log, stationary=True, reward_range=(float(mdp.reward.min()), float(mdp.reward.max())))
+    assert estimate.mdp.S == mdp.S + 2
+    for plan in (estimate.solve(0.2), estimate.plug_in(0.3)):
+        expected = bqrl.evaluate(mdp, plan)
+        plan.policy.save(tmp_path / "policy.npz")
+        for form in (plan.policy, bqrl.load(tmp_path / "policy.npz"), tmp_path / "policy.npz"):
+            found = bqrl.evaluate(mdp, form)
+            assert found.values.tolist() == expected.values.tolist()
+            assert found.probabilities.tolist() == expected.probabilities.tolist()
+        own = bqrl.evaluate(estimate.mdp, bqrl.load(tmp_path / "policy.npz"))
+        assert own.values.tolist() == plan.law.values.tolist()
+
+
+def test_damaged_names_of_a_policy_file_are_one_line():
+    arrays = bqrl.MarkovPolicy([[0, 0]]).file_arrays() | {"action_names": np.array(["go"])}
+    for names in (np.array(["a", "a"]), np.array(["a"]), np.array([1, 2])):
+        with pytest.raises(FileFormatError, match="'state_names' must hold distinct texts, one per state"):
+            policy_from_arrays(arrays | {"state_names": names})
+    assert policy_from_arrays(arrays | {"state_names": np.array(["a", "b"])}).names.action_names == ("go",)
 
 
 def table(states, actions, pay=1.0):

@@ -88,7 +88,7 @@ def test_with_a_buffer_the_logging_policy_has_no_interval_and_none_is_claimed():
     plan = estimate.solve(0.4, 0.2)
     content = fit_document(estimate, plan)
     logged = content["policies"][0]
-    assert [*logged] == ["policy", "value", "lower", "upper", "meaning", "promise"]
+    assert [*logged] == ["policy", "promise", "value", "lower", "upper", "meaning"]
     assert (logged["lower"], logged["upper"], logged["meaning"]) == (None, None, "estimate without an interval")
     result = fit_result(estimate, plan, Words(title="x"), {})
     said = result.tables["policies"].caption + str(result.charts["promise"])

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from bqrl.cli.params import column_names, read_value
+from bqrl.cli.params import column_names, read_policies, read_value
 from bqrl.cli.problem import BINS, CERTAINTY, COLUMN_NAMES, LEVEL, Objectives, SharedOptions
 from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import Objective
+from bqrl.logs.acceptability import Acceptability
 from bqrl.logs.counts import fit_counts
 from bqrl.logs.estimate import Estimate
 from bqrl.logs.fit import CONFIDENCE, fit
@@ -20,9 +21,10 @@ from bqrl.logs.observed import promised_levels
 from bqrl.logs.played import is_environment
 from bqrl.mdp.files.facts import parse_start
 from bqrl.mdp.load import load_model
+from bqrl.planners.plan import Plan
 from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.posterior import FILES as POSTERIOR_FILES
-from bqrl.results.posterior import with_posterior
+from bqrl.results.posterior import with_acceptability, with_posterior
 from bqrl.results.result import check_folder
 from bqrl.study.compare import FIRST_SEED
 
@@ -41,6 +43,9 @@ ADAPTIVE = "Whether the policy that wrote the log changed with the data; by defa
 AT_LEAST = "A promise that suffices (a number, or old: that of the old policy); the plan is the best one that keeps it."
 ROUND = "Round rewards down to multiples of this number; the promise stays valid."
 PSA = "Also draw this many models from the posterior and show the policy's value in each (no promise)."
+POLICY = "With --cost: a strategy to compare with the new plan, such as today=rule.csv or always:ACTION; repeatable."
+COST = "With --psa: the outcome that is paid, to show which strategy is worth its cost at each --threshold."
+THRESHOLD = "With --cost: what one unit of the effect is worth; repeatable."
 LOG_ONLY = (
     "stationary",
     "reward_range",
@@ -91,6 +96,10 @@ class Fit(SharedOptions):
     at_least: Annotated[str | None, Option(metavar="PROMISE", help=AT_LEAST)] = None
     points: Annotated[int | None, Option(help="Number of grid points if returns have no exact grid.")] = None
     psa: Annotated[int | None, Option(metavar="DRAWS", help=PSA)] = None
+    policy: Annotated[list[str] | None, Option(metavar="NAME=FORM", help=POLICY)] = None
+    cost: Annotated[str | None, Option(metavar="OUTCOME", help=COST)] = None
+    effect: Annotated[str, Option(metavar="OUTCOME", help="With --cost: the outcome that the cost buys.")] = "reward"
+    threshold: Annotated[list[float] | None, Option(metavar="AMOUNT", help=THRESHOLD)] = None
     adaptive: Annotated[bool | None, Option("--adaptive/--one-policy", help=ADAPTIVE)] = None
 
     def run(self) -> None:
@@ -119,13 +128,16 @@ class Fit(SharedOptions):
             "at_least": self.at_least,
             "points": self.points,
         }
-        settings["psa"] = self.psa
+        settings |= {"psa": self.psa, "policy": self.policy, "cost": self.cost, "threshold": self.threshold}
         settings = {name: str(value) if isinstance(value, Path) else value for name, value in settings.items()}
         result = fit_result(estimate, promise, words, settings, draw=self.out is not None)
         shown = list(SHOWN)
         if self.psa is not None:
             drawn = estimate.psa(promise, self.psa)
             result, shown = with_posterior(result, drawn, words, draw=self.out is not None), [*SHOWN, "posterior"]
+        if self.cost is not None:
+            found = self._acceptability(estimate, promise, self.cost)
+            result, shown = with_acceptability(result, found, draw=self.out is not None), [*shown, "acceptability"]
         lines = [line.text for line in result.lines]
         self.conclude(result.details, result, tables=[result.tables[name] for name in shown], lines=lines)
 
@@ -138,6 +150,14 @@ class Fit(SharedOptions):
                 raise ArgumentError("--at-least old requires a promise of the old policy, got none; give a number")
             given["at_least"] = read_value(self.at_least) if old is None else old
         return given
+
+    def _acceptability(self, estimate: Estimate, promise: Plan, cost: str) -> Acceptability:
+        """Which strategy is worth its cost under the posterior."""
+        if self.psa is None or not self.policy or not self.threshold:
+            raise ArgumentError("--cost requires --psa, --policy and --threshold; add them")
+        policies = {"new plan": promise, **read_policies(self.policy)}
+        options: dict[str, Any] = {"effect": self.effect, "thresholds": sorted(set(self.threshold)), "draws": self.psa}
+        return estimate.acceptability(policies, cost=cost, **options)
 
     def _from_log(self, asked: dict[str, Any]) -> Estimate:
         """The estimate from logged episodes."""

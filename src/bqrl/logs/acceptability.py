@@ -79,7 +79,9 @@ class Acceptability(Charted):
     def perfect_information(self) -> FloatArray:
         """Expected value of perfect information per episode at each threshold, shape (m,)."""
         found = self.net_benefit
-        return np.asarray(found.max(axis=2).mean(axis=1) - found.mean(axis=1).max(axis=1))
+        best = found.mean(axis=1).argmax(axis=1)
+        regret = found.max(axis=2) - found[np.arange(best.size), :, best]  # without the rounding errors of two means
+        return np.asarray(regret.mean(axis=1))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per threshold and strategy.
@@ -106,7 +108,7 @@ class Acceptability(Charted):
         worth = f"If one unit of {self.effect} is worth {format_number(best['threshold'])}"
         share = f"it is cost-effective in {percent(best['probability'])} of {self.draws:,} posterior draws"
         end = "this is a statement about the posterior, not the guarantee"
-        return f"{worth}, {best['strategy']} has the highest mean net benefit, and {share}; {end}."
+        return f"{worth}, {best['strategy']!r} has the highest mean net benefit, and {share}; {end}."
 
     def chart(self) -> Any:
         """Draw the acceptability curves; requires the extra "plots"."""

@@ -224,7 +224,7 @@ class _Counted:
                 "known", names, "list rows without counts", f"{names}, which has counts", remedy="drop one of them"
             )
         for s in self.absorbing:
-            parts.append(([s] * self.A, range(self.A), [s] * self.A, [1.0] * self.A, [0.0] * self.A))
+            parts.append(([s], [0], [s], [1.0], [0.0]))  # nothing is to be decided there
         s, a, s_next, p, r = (np.concatenate([np.asarray(part[i]) for part in parts]) for i in range(5))
         table, H = from_columns(
             np.zeros(s.size, np.int64), s, a, s_next, p, r, H, S=self.S, A=self.A, keep_zeros=True,

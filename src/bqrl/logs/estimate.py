@@ -63,6 +63,7 @@ from bqrl.planners.facts import (
 from bqrl.planners.plan import Plan
 from bqrl.planners.solve import solve
 from bqrl.planners.uncertain import half_radius, robust_value
+from bqrl.policies.protocol import Names, Policy
 
 # Assumptions that mention stages; {} is replaced by the word for a stage.
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
@@ -224,6 +225,7 @@ class Estimate(Observed, Charted):
         facts += [*self._same_promise(plan, chosen, at_least), *self._worth_more(plan, plain, chosen)]
         facts += self._lowered(tau, beta, plan.value)
         proofs = (note for note in plan.notes if not isinstance(note, Guaranteed))  # the promise replaces it
+        self._name(chosen.policy)
         details = plan.details | {
             "estimate": self, "chosen": chosen.name, "old_promise": self.old_promise(tau, beta),
         }  # fmt: skip
@@ -331,7 +333,14 @@ class Estimate(Observed, Charted):
 
     def plug_in(self, tau: Objective | float, beta: float = 0.0, **options: Any) -> Plan:
         """Return the plan that treats the empirical model as the true one; its value is not a promise."""
-        return solve(self.mdp, tau, beta, **options)
+        plan = solve(self.mdp, tau, beta, **options)
+        self._name(plan.policy)
+        return plan
+
+    def _name(self, policy: Policy) -> None:
+        """Let a policy carry the names of states and actions, so that it can be played in another model that has them."""
+        if self.mdp.state_names is not None and self.mdp.action_names is not None:
+            policy.names = Names(self.mdp.state_names, self.mdp.action_names)
 
     def without_data(self, tau: Objective | float, beta: float = 0.0) -> float:
         """Return what the declarations guarantee for any observed frequencies: the promise if every radius were 2.

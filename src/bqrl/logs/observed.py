@@ -97,6 +97,12 @@ class Observed:
         return self.tries > 0
 
     @property
+    def settled(self) -> BoolArray:
+        """Which states, such as death, are known and were never acted in, shape (1 or H, S); nothing is to be decided there."""
+        known = np.all(~self.mdp.available | self.balls.known, axis=2)
+        return np.asarray(known & ~self.seen.any(axis=2) & ~self._untried_states())
+
+    @property
     def radii(self) -> FloatArray:
         """l1 radius of every row, shape (1 or H, S, A); 2 where nothing is known, 0 where the row is known exactly."""
         return self.balls.radii()
@@ -218,11 +224,10 @@ class Observed:
 
     def coverage(self) -> dict[str, Any]:
         """Return how much the log shows: numbers of episodes, steps and rows, and the median visits of the rows seen."""
-        n = self.tries[self.seen]
-        states = self.mdp.S - len(self.added)
+        n, states = self.tries[self.seen], self.mdp.S - len(self.added)
         return {
             "episodes": self.episodes, "steps": self.steps, "counted_steps": self.counted,
-            "rows_seen": int(n.size), "rows": int(self.counts.shape[0] * states * self.mdp.A),
+            "rows_seen": int(n.size), "rows": int(np.count_nonzero(~self.settled[:, :states])) * self.mdp.A,
             "median_visits": float(np.median(n)) if n.size else 0.0,
             "rows_without_information": int(np.count_nonzero(self.radii[self.seen] >= 2.0)),
         }  # fmt: skip

@@ -200,7 +200,7 @@ def _missing_error(kind: Kind, roles: Sequence[str], unused: Sequence[str], stra
             return ModelError(f"expected one column {role}, {got}", column=wide[0])
     got = ", ".join(map(one_line, unused[:8])) or "none"
     if strange:
-        remedy = "add this line, or name the columns with columns"
+        remedy = "add this line, or give the headers with columns"
         remedy = "separate the columns by commas, semicolons or tabs" if len(unused) == 1 else remedy
         return ModelError(f"{kind.expected}, got {got}; {remedy}", name="columns")
     words, pairs = {name.lower(): name for name in unused}, []

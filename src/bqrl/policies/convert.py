@@ -27,7 +27,7 @@ from bqrl.policies.protocol import Policy, action_index, check_fits
 from bqrl.policies.rule_forms import ABSENT, complete, rule_of_dict, rule_of_names, rule_of_table
 from bqrl.policies.shares import shares_in, uniform
 from bqrl.policies.stochastic import StochasticPolicy
-from bqrl.policies.translate import by_name, translated
+from bqrl.policies.translate import by_name, named_origin, translated
 
 ALWAYS, RANDOM = "always:", "random"
 FORMS = (
@@ -55,8 +55,8 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     mdp : MDP
         The problem.
     policy : Policy, Plan, callable, object with `predict`, dict, frame, array_like, str or Path
-        - a Policy, or a Plan, which stands for its policy; the policy of a plan for a model with other names, such as that
-          of an estimate, plays the actions of the same names;
+        - a Policy, or a Plan, which stands for its policy; a plan for a model with other names, and a policy of an estimate
+          (alone or from a file), play the actions of the same names;
         - a function f(stage, state) that returns an action;
         - an object with predict(observation, deterministic=True) -> (action, state) as in Stable-Baselines3;
         - actions of shape (S,) or (H, S), or action probabilities of shape (S, A) or (H, S, A); where H = S = A, a table of
@@ -87,8 +87,9 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     problem, labels = check_mdp(mdp), flag(labels, "labels")
     source, policy = getattr(policy, "mdp", None), planned_policy(policy)
     if isinstance(policy, Policy):
-        if isinstance(source, MDP) and by_name(source, problem):
-            policy = translated(policy, source, problem)
+        origin = source if isinstance(source, MDP) else named_origin(policy)
+        if by_name(origin, problem):
+            policy = translated(policy, origin, problem)
         check_fits(policy, problem)
         if isinstance(policy, StochasticPolicy):
             return _bind_shares(problem, policy.probabilities)

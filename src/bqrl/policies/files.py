@@ -21,7 +21,7 @@ from bqrl.policies.labels import LabelPolicy, label_graph
 from bqrl.policies.levels import QuantileLevelPolicy
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
-from bqrl.policies.protocol import Policy, is_custom
+from bqrl.policies.protocol import Names, Policy, is_custom
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy
 
@@ -49,9 +49,26 @@ def policy_from_arrays(arrays: Arrays) -> Policy:
             f"expected a policy of the kind {', '.join(READERS)}, got {kind[:40]!r}", column="bqrl_policy"
         )
     try:
-        return READERS[kind](arrays)
+        policy = READERS[kind](arrays)
+        policy.names = _read_names(arrays, policy.S)
+        return policy
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as fault:
         raise damage_error(f"a {kind} policy", fault) from None
+
+
+def _read_names(arrays: Arrays, S: int) -> Names | None:
+    """Return the names that a policy follows, if the file has them."""
+    if Names._fields[0] not in arrays:
+        return None
+    found = {}
+    for name in Names._fields:
+        part = arrays[name]
+        valid = part.ndim == 1 and part.dtype.kind == "U" and np.unique(part).size == part.size > 0
+        require(
+            valid and (name != Names._fields[0] or part.size == S), name, "hold distinct texts, one per state", part
+        )
+        found[name] = tuple(part.tolist())
+    return Names(**found)
 
 
 def _read_markov(arrays: Arrays) -> MarkovPolicy:

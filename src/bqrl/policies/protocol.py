@@ -16,7 +16,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,13 @@ def action_index(action: Any, h: int | None, s: int | None, label: str = "", rul
         raise PolicyError(f"the action {where} must be {rule}, got {one_line(action)}", stage=h, state=s) from None
 
 
+class Names(NamedTuple):
+    """The names that a policy follows in a model with other states or actions, or with the same ones in another order."""
+
+    state_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+
+
 class Policy(Displayed, ABC):
     """The protocol of every policy: an action for each stage, state and memory.
 
@@ -69,6 +76,9 @@ class Policy(Displayed, ABC):
         Numbers of stages and states, which must be those of the problem; 0 if the policy does not state them.
     kind : str
         "markov", "stochastic", "target", "label", "quantile-level" or "mixture"; "custom" for a policy of your own.
+    names : Names or None
+        Names of the states and actions, if the policy follows them: that of an estimate can be played in any model that has
+        these states and actions, also after it was saved alone.
 
     Examples
     --------
@@ -83,6 +93,7 @@ class Policy(Displayed, ABC):
     kind: ClassVar[str] = "custom"
     H: int = 0
     S: int = 0
+    names: Names | None = None
 
     def start(self, u: float | None = None) -> Any:
         """Return the memory before the first stage.
@@ -171,7 +182,8 @@ class Policy(Displayed, ABC):
         if is_custom(self):
             got = f"got {type(self).__name__}, a custom policy"
             raise PolicyError(f"the policy must be of a class of bqrl to be stored, {got}; use policy.to_labels(mdp)")
-        return {"bqrl_policy": np.array(self.kind), **self.arrays()}
+        named = {} if self.names is None else {name: np.array(part) for name, part in self.names._asdict().items()}
+        return {"bqrl_policy": np.array(self.kind), **named, **self.arrays()}
 
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file atomically; raise PolicyError if it is a custom policy."""

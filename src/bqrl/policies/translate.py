@@ -7,8 +7,8 @@ single action there, or if nothing depends on it: it is never left and pays noth
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -26,7 +26,39 @@ from bqrl.policies.target import TargetPolicy
 ABSENT = -1
 
 
-def by_name(source: MDP | None, model: MDP) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What translation needs of the model that a policy was made for: its stages and names."""
+
+    H: int
+    state_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+
+    @property
+    def S(self) -> int:
+        """Number of states."""
+        return len(self.state_names)
+
+    @property
+    def A(self) -> int:
+        """Number of actions."""
+        return len(self.action_names)
+
+    def state_label(self, s: int) -> str:
+        """Return the name of a state."""
+        return self.state_names[s]
+
+    def action_label(self, a: int) -> str:
+        """Return the name of an action."""
+        return self.action_names[a]
+
+
+def named_origin(policy: Policy) -> Origin | None:
+    """Return the origin of a policy that carries names; None if it carries none."""
+    return None if policy.names is None else Origin(H=policy.H, **policy.names._asdict())
+
+
+def by_name(source: MDP | Origin | None, model: MDP) -> TypeGuard[MDP | Origin]:
     """Return whether a policy of `source` has to be translated for `model`: both have names, and these differ."""
     if source is None or source.state_names is None or model.state_names is None:
         return False
@@ -34,7 +66,7 @@ def by_name(source: MDP | None, model: MDP) -> bool:
     return not same and bool(set(source.state_names) & set(model.state_names))
 
 
-def translated(policy: Policy, source: MDP, model: MDP) -> Policy:
+def translated(policy: Policy, source: MDP | Origin, model: MDP) -> Policy:
     """Return a policy of `source` as a policy of `model`, by the names of states and actions.
 
     >>> one = MDP([[[0.5, 0.5], [1, 0]], [[0, 1], [0, 1]]], [[0, 1], [2, 2]], horizon=1, state_names="ab", action_names="xy")
@@ -66,7 +98,7 @@ def translated(policy: Policy, source: MDP, model: MDP) -> Policy:
     )
 
 
-def _places(source: MDP, model: MDP) -> tuple[IntArray, IntArray]:
+def _places(source: MDP | Origin, model: MDP) -> tuple[IntArray, IntArray]:
     """Return the state of `source` for every state of `model`, and the action of `model` for every action of `source`."""
     names = {source.state_label(s): s for s in range(source.S)}
     offered = {model.action_label(a): a for a in range(model.A)}
@@ -74,7 +106,9 @@ def _places(source: MDP, model: MDP) -> tuple[IntArray, IntArray]:
     return states, np.array([offered.get(source.action_label(a), ABSENT) for a in range(source.A)])
 
 
-def _moved(table: Any, states: IntArray, actions: IntArray, source: MDP, model: MDP, first: int = 0) -> IntArray:
+def _moved(
+    table: Any, states: IntArray, actions: IntArray, source: MDP | Origin, model: MDP, first: int = 0
+) -> IntArray:
     """Return action tables (stages, S, columns) of `source` as those of `model`; the stages begin at `first`."""
     found = np.zeros((len(table), model.S, table.shape[2]), np.int64)
     for i, s in np.ndindex(len(table), model.S):
@@ -102,7 +136,7 @@ def _only_action(model: MDP, h: int, s: int, offered: Any) -> int:
     return int(available[0]) if available.size == 1 or loops else ABSENT
 
 
-def _missing(source: MDP, model: MDP, h: int, s: int, states: IntArray, played: Any) -> PolicyError:
+def _missing(source: MDP | Origin, model: MDP, h: int, s: int, states: IntArray, played: Any) -> PolicyError:
     """Return the error about a state or an action that only one of the two models has."""
     label = model.state_label(s)
     if played is None:
@@ -114,7 +148,7 @@ def _missing(source: MDP, model: MDP, h: int, s: int, states: IntArray, played: 
     return PolicyError(f"{problem}; plan on this problem", stage=h, state=s)
 
 
-def _moved_shares(shares: Any, states: IntArray, actions: IntArray, source: MDP, model: MDP) -> Any:
+def _moved_shares(shares: Any, states: IntArray, actions: IntArray, source: MDP | Origin, model: MDP) -> Any:
     """Return action probabilities (H, S, A) of `source` as those of `model`."""
     found = np.zeros((model.H, model.S, model.A))
     for h, s in np.ndindex(model.H, model.S):

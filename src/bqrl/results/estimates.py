@@ -8,6 +8,8 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from bqrl.display import format_number, percent
 from bqrl.laws.objectives import quantile_objective
 from bqrl.logs.estimate import Estimate
@@ -61,10 +63,10 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
     promised, others = split_promise(promise)
     return {
         "policies": [
-            *([{"policy": OLD, **logged, "promise": _finite(promised.old)}] if estimate.episodes else []),
-            {"policy": "plug-in plan", "value": plug_in.value, **none, "meaning": CLAIM}
-            | {"promise": _finite(min(estimate.promise_of(plug_in, *levels), promise.value))},
-            {"policy": NEW, "value": promise.nominal, **none, "meaning": CLAIM, "promise": _finite(promise.value)},
+            *([{"policy": OLD, "promise": _finite(promised.old), **logged}] if estimate.episodes else []),
+            {"policy": "plug-in plan", "promise": _finite(min(estimate.promise_of(plug_in, *levels), promise.value))}
+            | {"value": plug_in.value, **none, "meaning": CLAIM},
+            {"policy": NEW, "promise": _finite(promise.value), "value": promise.nominal, **none, "meaning": CLAIM},
         ],
         "headline": {"keep": OLD if promised.keep_old else NEW, "promise": max(promised.old, promise.value)},
         "sentence": remark(promised, words),
@@ -79,6 +81,11 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
         "projection": estimate.projection(tau, beta=beta),
         "assumptions": list(estimate.assumptions),
     }
+
+
+def _without_decisions(estimate: Estimate) -> list[int]:
+    """The states that the log does not show, and those in which nothing is to be decided, such as death."""
+    return sorted({*estimate.added, *np.flatnonzero(estimate.settled.all(axis=0)).tolist()})
 
 
 def _finite(value: float) -> float | None:
@@ -102,9 +109,9 @@ def fit_result(
         files["estimate.npz"] = saved_bytes(estimate)
         caption = f"new plan, {promise.objective}, with the frequencies of the log as probabilities: "
         left_out = policy_files(promise.policy, estimate.mdp, words, "policy", caption, tables, files)
-    if "policy" in tables:  # leave out the states that the log does not show
-        added = {estimate.mdp.state_label(s) for s in estimate.added}
-        rows = [row for row in tables["policy"].rows if row["state"] not in added]
+    if "policy" in tables:
+        hidden = {estimate.mdp.state_label(s) for s in _without_decisions(estimate)}
+        rows = [row for row in tables["policy"].rows if row["state"] not in hidden]
         decisions = {"policy": replace(tables.pop("policy"), rows=rows)}  # after the comparison of the policies
         tables = {"policies": tables.pop("policies")} | decisions | tables
     seen, sentences = content["coverage"], [content["sentence"]]
@@ -214,7 +221,7 @@ def fit_charts(content: Mapping[str, Any], estimate: Estimate, promise: Plan, wo
     if mdp.H * mdp.S * mdp.A > MAX_SHARES:
         return drawn
     shares = play_shares(mdp, promise.policy)
-    shares[:, list(estimate.added)] = 0.0  # leave out the states that the log does not show
+    shares[:, _without_decisions(estimate)] = 0.0
     names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
     note = "With the frequencies of the log as probabilities. Blank: never reached."
     chart = policy_chart({promise.tau: shares}, *names, words=words, note=note)
@@ -250,7 +257,7 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
     scale = {"domain": [low, high], "clamp": True, "nice": False, "zero": False, "padding": 12}
     x = alt.X("value:Q", title=title, scale=scale)
     colour = colour_channel(
-        "meaning:N", {kind: COLOURS[kind] for kind in COLOURS if any(row[1] == kind for row in rows)}
+        "meaning:N", {kind: COLOURS[kind] for kind in COLOURS if any(row[1] == kind for row in rows)}, labelLimit=260
     )
     shown = tooltips("policy:N", ("value:Q", "value", ".6~g"), "interval:N", "meaning:N")
     chart = alt.layer(
@@ -270,7 +277,7 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
     said += " Arrow: this end of the interval is infinite." if arrows else ""
     if all(row[1] != PROMISE for row in rows):
         said += " No promise is possible with this log."
-    return with_title(chart, "What the log promises", said, 40 * len(rows) + 20)
+    return with_title(chart, "What the data promise", said, 40 * len(rows) + 20)
 
 
 def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]], words: Words = PLAIN) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import cycle
 from typing import Any
@@ -19,7 +19,7 @@ from bqrl.results.plan_charts import law_chart
 from bqrl.results.result import Result, ResultTable, chart_files
 from bqrl.results.words import PLAIN, Words
 
-FILES = ("posterior.csv", *chart_files(["posterior"]))
+FILES = ("posterior.csv", "acceptability.csv", *chart_files(["posterior", "acceptability"]))
 NOT_PROMISED = "a statement about the posterior, which depends on the prior; it is not the promise"
 
 
@@ -75,14 +75,34 @@ def acceptability_table(found: Acceptability) -> ResultTable:
 
 def with_posterior(result: Result, draws: PosteriorDraws, words: Words, *, draw: bool) -> Result:
     """The result of a fit with the table, the sentence and, with `draw`, the chart of posterior draws."""
-    details: Mapping[str, Any] = {"sentence": draws.sentence, "share": draws.share, "measures": draws.rows()}
+    said = {"sentence": draws.sentence, "share": draws.share, "measures": draws.rows()}
+    chart = (lambda: posterior_chart(draws, words)) if draw else None
+    return _with(result, "posterior", posterior_table(draws, words), said, chart)
+
+
+def with_acceptability(result: Result, found: Acceptability, *, draw: bool) -> Result:
+    """The result of a fit with the table, the sentence and, with `draw`, the chart of the acceptability of strategies."""
+    said = {"sentence": found.sentence, "rows": found.rows()}
+    return _with(
+        result,
+        "acceptability",
+        acceptability_table(found),
+        said,
+        (lambda: acceptability_chart(found)) if draw else None,
+    )
+
+
+def _with(
+    result: Result, name: str, table: ResultTable, said: Mapping[str, Any], chart: Callable[[], Any] | None
+) -> Result:
+    """The result with one more table, its sentence and, if given, its chart."""
     found = replace(
         result,
-        tables={**result.tables, "posterior": posterior_table(draws, words)},
-        sentences=[*result.sentences, draws.sentence],
-        details={**result.details, "posterior": details},
+        tables={**result.tables, name: table},
+        sentences=[*result.sentences, said["sentence"]],
+        details={**result.details, name: said},
     )
-    if not draw:
+    if chart is None:
         return found
-    drawn = with_charts(found, lambda: {"posterior": posterior_chart(draws, words)})
+    drawn = with_charts(found, lambda: {name: chart()})
     return replace(drawn, charts={**result.charts, **drawn.charts})

@@ -564,7 +564,7 @@ def _(fact: facts.WorthMore, words: Words = PLAIN) -> str:
     promise = format_number(fact.promise, direction=-1)
     return (
         f"in the empirical model the plug-in plan has the {fact.objective} {value} instead of {chosen}, but it promises only "
-        f"{words.amount(promise)}; if that suffices, ask for it with at_least={promise}"
+        f"{words.amount(promise)}; if that suffices, set at_least to {promise}"
     )
 
 
@@ -572,7 +572,7 @@ def _(fact: facts.WorthMore, words: Words = PLAIN) -> str:
 def _(fact: facts.Drift, words: Words = PLAIN) -> str:
     return (
         f"the actions change between the first and the second half of the log (permutation test, p = {fact.p_value:g}), so the "
-        "old policy has no promise; if the episodes are independent and follow one policy, declare adaptive=False"
+        "old policy has no promise; if the episodes are independent and follow one policy, declare adaptive false (--one-policy)"
     )
 
 
