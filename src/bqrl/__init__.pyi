@@ -41,6 +41,7 @@ from bqrl.planners.forecast import Forecast as Forecast, forecast as forecast
 from bqrl.planners.grid_curve import GridCurve as GridCurve
 from bqrl.planners.outcomes import expected_outcomes as expected_outcomes, outcome_law as outcome_law
 from bqrl.planners.outlook import Outlook as Outlook
+from bqrl.planners.outlook import outlook as outlook
 from bqrl.planners.plan import Plan as Plan
 from bqrl.planners.solve import solve as solve
 from bqrl.planners.strategies import Strategies as Strategies, sensitivity as sensitivity, strategies as strategies
