@@ -44,6 +44,7 @@ def strategy_table(table: Strategies, words: Words) -> ResultTable:
         )
     if table.below is not None:
         titles["chance_below"] = f"{words.runs} below {format_number(table.below)} (%)"
+    titles |= {f"mean_{name}": f"mean {name.replace('_', ' ')}" for name in table.scenarios[0].mdp.outcome_names}
     titles |= {f"parameter_{name}": f"{name} (parameter)" for name in table.scenarios[0].parameters}
     caption = f"Strategies side by side{f', in {words.unit}' if words.unit else ''}." + (
         "" if table.exact else f" {BOUNDS}"
