@@ -2,7 +2,7 @@
 
     models      MDP, load, from_step, from_gymnasium, envs.make
     plans       solve, guarantee_curve, evaluate, simulate, rule_table
-    decisions   strategies, sensitivity, tradeoff, stress, expected_outcomes, outcome_law, report
+    decisions   strategies, sensitivity, tradeoff, stress, outlook, expected_outcomes, outcome_law, report
     learning    learn, compare, Learner
     logs        fit, fit_counts
     files       load, save

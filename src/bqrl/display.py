@@ -13,15 +13,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context
 from fractions import Fraction
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 ENGLISH = frozenset(  # nouns that messages count, and common names of a stage, a run, a state or an action
     "action batch bet car card case century choice client condition contract customer cycle day decade decision delivery dose"
-    " drug episode epoch flight fund game generation grade household hour inspection item level machine match minute month"
-    " move night option order participant patient period person plant player point policyholder portfolio product project pull"
-    " pump quarter round route row run scenario season second seed session shift site state stage step stroke therapy"
-    " transition treatment trial trip turn unit vehicle visit week worker year".split()
+    " drug episode epoch flight fund game generation grade household hour inspection item job level machine match minute"
+    " month move night option order participant patient period person plant player point policyholder portfolio product"
+    " project pull pump quarter round route row run scenario season second seed session shift site state stage step stroke"
+    " therapy transition treatment trial trip turn unit vehicle visit week worker year".split()
 )
 
 # The beginning of a text that a spreadsheet would run as a formula, after any number of apostrophes.
@@ -38,7 +39,7 @@ def views() -> ModuleType:
 
 def plural(noun: str) -> str | None:
     """Plural of a noun; None if the noun is not in ENGLISH, because users may write in any language."""
-    if noun.rpartition(" ")[2] not in ENGLISH:
+    if re.split("[ -]", noun)[-1] not in ENGLISH:
         return None
     if noun.endswith("person"):
         return noun.removesuffix("person") + "people"
@@ -121,6 +122,36 @@ def sheet_csv(sheet: Iterable[Sequence[Any]], decimal: str = ".") -> bytes:
     writer = csv.writer(text, lineterminator="\n", delimiter=";" if decimal == "," else ",")
     writer.writerows([_in_decimals(guard(cell), decimal) for cell in row] for row in sheet)
     return text.getvalue().encode()
+
+
+def sheet_bytes(sheet: Sequence[Sequence[Any]], kind: str, decimal: str = ".") -> bytes:
+    """A table for people as the bytes of a .csv or an .xlsx file; ImportError with the remedy if openpyxl is not installed."""
+    if kind == ".csv":
+        return sheet_csv(sheet, decimal)
+    try:
+        book = import_module("openpyxl").Workbook()
+    except ImportError:
+        raise ImportError(
+            "an .xlsx file needs openpyxl; install it with: pip install openpyxl, or save as .csv"
+        ) from None
+    file = io.BytesIO()
+    for row in sheet:
+        book.active.append([guard(cell) for cell in row])
+    book.save(file)
+    return file.getvalue()
+
+
+def sheet_cell(cell: Any) -> Any:
+    """A number, or a text that is one, with at most six digits; anything else as it is.
+
+    >>> sheet_cell("0.5"), sheet_cell(2 / 3), sheet_cell(700.0), sheet_cell("007"), sheet_cell(None)
+    (0.5, 0.666667, 700, '007', None)
+    """
+    text = cell if isinstance(cell, str) else repr(cell) if isinstance(cell, float) else ""
+    if not NUMBER.fullmatch(text) or (text.lstrip("+-").startswith("0") and text.strip("+-0").isdigit()):
+        return cell  # ids with leading zeros are names
+    found = float(f"{float(text):.6g}")
+    return int(found) if found.is_integer() else found
 
 
 def guard(cell: Any) -> Any:

@@ -100,3 +100,8 @@ def test_a_warning_about_the_tail_stands_in_the_output(cli):
         "Warning: the worst 25 % of runs bring -58.56 dollars on average, with the risk-neutral policy -43.27 dollars;"
         in text
     )
+
+
+def test_an_objective_is_refused_instead_of_ignored(cli):
+    code, _, err = cli("evaluate", "SafeOrRisky", "--policy", "random", "--tau", 0.1, "--objective", "cvar:0.1")
+    assert (code, "leave out --objective" in err) == (2, True)

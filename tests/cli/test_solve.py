@@ -302,10 +302,10 @@ def test_the_price_of_certainty_on_the_command_line(cli):
 
 def test_solve_says_in_one_line_what_holds_if_the_model_is_off(cli):
     plan = bqrl.solve("Inventory", tau=0.1)
-    held = bqrl.stress("Inventory", plan, off=[0.02, 0.05])
+    held = bqrl.stress("Inventory", plan, off=[0.0, 0.02, 0.05])
     said = " ".join(cli("solve", "Inventory", "--tau", 0.1)[1].split())
     assert (
-        f"If probabilities are off by up to 2 %: {held.value[0]:g} dollars; by 5 %: {held.value[1]:g} dollars" in said
+        f"If probabilities are off by up to 2 %: {held.value[1]:g} dollars; by 5 %: {held.value[2]:g} dollars" in said
     )
     level = json.loads(cli("solve", "Inventory", "--tau", 0.1, "--json")[1])["levels"][0]
     assert level["stress"] == held.rows()
@@ -355,3 +355,34 @@ def test_strategies_at_several_levels_fit_one_hundred_columns(cli):
     tables = text.partition("Strategies side by side")[2].partition("0.1-quantile:")[0]
     assert "The same in half of all runs." in tables
     assert max(map(len, tables.splitlines())) <= 100
+
+
+def test_the_decisions_as_a_spreadsheet(cli, tmp_path):
+    model = tmp_path / "model.csv"
+    model.write_text(
+        "# horizon: 3\nstate,action,next_state,probability,reward\n"
+        "=Good,@wait,=Good,0.5,1.5\n=Good,@wait,-Poor,0.5,1.5\n-Poor,@wait,-Poor,1,0\n-Poor,fix,=Good,1,-0.25\n"
+    )
+    words = ["--tau", 0.3, "--state-name", "condition", "--stage-name", "week", "--action-name", "job"]
+    assert cli("solve", model, *words, "--rule", "stage-state", "--table", tmp_path / "rule.csv")[0] == 0
+    head, *rows = (tmp_path / "rule.csv").read_text().splitlines()
+    assert head.startswith("condition,week")
+    assert {row.partition(",")[0] for row in rows} == {"'=Good", "'-Poor"}
+    assert "'@wait" in rows[0]
+    assert cli("solve", model, *words, "--table", tmp_path / "plan.csv", "--decimal", ",")[0] == 0
+    head, *rows = (tmp_path / "plan.csv").read_text().splitlines()
+    assert head.startswith("week;condition;job;")
+    assert rows[0].startswith("1;'=Good;'@wait;0;0;")
+    assert any(";1,5;" in row for row in rows)
+    openpyxl = pytest.importorskip("openpyxl")
+    assert cli("solve", model, *words, "--rule", "state", "--table", tmp_path / "rule.xlsx")[0] == 0
+    cells = list(openpyxl.load_workbook(tmp_path / "rule.xlsx").active.values)
+    assert cells[0] == ("condition", "weeks 1-3")
+    assert cells[1] == ("'=Good", "'@wait")
+
+
+def test_a_table_that_cannot_be_written_is_refused_before_planning(cli, tmp_path):
+    code, _, err = cli("solve", "SafeOrRisky", "--tau", 0.1, "--table", tmp_path / "rule.txt")
+    assert (code, "--table must end in .csv or .xlsx" in err) == (2, True)
+    code, _, err = cli("solve", "SafeOrRisky", "--tau", 0.1, "--tau", 0.2, "--table", tmp_path / "rule.csv")
+    assert (code, "--table requires one level or objective, got 2" in err) == (2, True)

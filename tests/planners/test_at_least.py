@@ -143,3 +143,12 @@ def test_a_rounded_grid_states_a_bracket_and_does_not_pass_a_worse_quantile_off_
     coarse = solve(mdp, 0.4, secondary="mean", points=5)
     assert (coarse.exact, coarse.value) == (False, 0.8)
     assert 0.9 <= coarse.upper
+
+
+def test_a_rounding_error_is_no_gap_to_the_best_mean():
+    """The note once said "at most 7.28e-12 EUR below the best mean"."""
+    rows = [(0, 0, 0, 0.3, 1000.0), (0, 0, 0, 0.7, 700.1), (0, 1, 0, 1.0, 750.3)]
+    plan = solve(bqrl.MDP(rows, horizon=12), 0.1, at_least=0.0)
+    (note,) = [one for one in plan.notes if type(one).__name__ == "BestMean"]
+    assert note.gap == 0.0
+    assert "the best among policies with this guarantee" in " ".join(plan.remarks)

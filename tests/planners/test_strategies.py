@@ -278,3 +278,12 @@ def test_every_fault_has_its_line(name):
     with pytest.raises(kind, match=message) as fault:
         call()
     assert "\n" not in str(fault.value)
+
+
+def test_every_strategy_has_the_exact_mean_of_each_outcome():
+    mdp = bqrl.MDP([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]], [[1, 0], [0, -1]], 0, 3,
+        outcomes={"cost": [[2.0, 5.0], [1.0, 7.0]]}, action_names=["wait", "repair"])  # fmt: skip
+    given = {"wait": "always:wait", "random": "random", "plan": bqrl.solve(mdp, tau=0.3)}
+    for row in bqrl.strategies(mdp, given, tau=0.3).rows():
+        assert row["mean_cost"] == bqrl.expected_outcomes(mdp, given[row["strategy"]])["cost"]
+    assert "mean_cost" not in bqrl.strategies("SafeOrRisky", {"safe": "always:Safe"}).rows()[0]

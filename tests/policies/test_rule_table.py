@@ -52,7 +52,7 @@ def test_sentences():
         "Woche 1-6: repair in Good, Poor; wait in Fair"
     ]  # stages at which Poor cannot occur fit any action there
     turned = bqrl.rule_table(machine(), [0, 0, 1], order=["Poor", "Fair", "Good"]).sentences()
-    assert turned[-1] == "stages 1-6: repair up to Poor, wait from Fair on"
+    assert turned[-1] == "stages 1-6: repair in Poor, wait from Fair on"
 
 
 def test_a_plan_brings_its_order():
@@ -87,7 +87,7 @@ def test_xlsx(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(
         ImportError,
-        match=r"an \.xlsx file needs openpyxl; install it with: pip install pandas openpyxl, or save as \.csv",
+        match=r"an \.xlsx file needs openpyxl; install it with: pip install openpyxl, or save as \.csv",
     ):
         table.save(path)
     assert not path.exists()

@@ -453,12 +453,22 @@ def test_the_pages_of_strategies_in_a_browser(browser, tmp_path, dark):
     rules = {"always the sure amount": "always:0", "always risky": "always:1", "at random": "random"}
     two = bqrl.strategies({"one": build(0.5), "two": build(0.7)}, rules, tau=[0.1, 0.2], below=1.0)
     grid = bqrl.sensitivity(build, {"p": [0.5, 0.7, 0.9]}, rules, tau=0.3)
-    titles = {"How often each strategy exceeds a return": two, "What each strategy guarantees by p": grid}
+    held = bqrl.stress("SafeOrRisky", bqrl.solve("SafeOrRisky", tau=0.1))
+    titles = {
+        "Strategies side by side": two,
+        "What each strategy guarantees": grid,
+        "What holds if the model is off": held,
+    }
     for i, (title, table) in enumerate(titles.items()):
         bqrl.report(table, tmp_path / f"{i}.html")
         for width in (1280, 390):
             open_page(browser, tmp_path / f"{i}.html", width, dark)
             assert browser.execute_script("return document.querySelector('figure h3').textContent") == title
+            assert browser.execute_script(  # one line
+                "const title = document.querySelector('figure h3');"
+                "return title.getBoundingClientRect().height < 1.9 * parseFloat(getComputedStyle(title).lineHeight)"
+            )
+            assert browser.execute_script("return document.querySelectorAll('.mark-text.role-mark text').length") == 0
             assert browser.execute_script(
                 "const right = document.querySelector('.view').getBoundingClientRect().right;"
                 "return [...document.querySelectorAll('.role-legend text')]"

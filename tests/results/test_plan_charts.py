@@ -33,7 +33,7 @@ def test_the_guarantee_curve_holds_every_step():
     for tau in (0.05, 0.1, 0.31, 0.5, 0.9):
         assert max(row["y"] for row in rows if row["x"] < tau) == pytest.approx(curve(tau), rel=1e-5)
     assert spec["layer"][0]["encoding"]["y"]["title"] == "guaranteed return (EUR)"
-    assert spec["title"]["text"] == ["What can be guaranteed, and how surely"]
+    assert spec["title"]["text"] == ["What can be guaranteed"]
     assert "tau" in [param["name"] for param in spec["params"]]
 
 

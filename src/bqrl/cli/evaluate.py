@@ -32,6 +32,9 @@ class Evaluate(ProblemOptions):
 
     def run(self) -> None:
         """Evaluate every strategy exactly, or with proven bounds."""
+        if self.objective:
+            rule = "evaluate shows quantiles, CVaR and means of the levels of --tau"
+            raise ArgumentError(f"{rule}; leave out --objective", name="objective")
         policies = read_policies(self.policy or ())
         if not policies:
             raise ArgumentError("Missing option '--policy', e.g. --policy today=rule.csv, or --policy always:ACTION")

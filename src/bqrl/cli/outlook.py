@@ -53,7 +53,7 @@ class Outlook(ProblemOptions):
         warn(*problem.notices)
         if chosen is None:
             chosen, tau = bqrl.solve(problem.mdp, tau=tau), None
-        here = {"stage": self.stage, "state": self.state, "earned": self.earned, "drawn": self.drawn}
+        here: dict[str, Any] = {"stage": self.stage, "state": self.state, "earned": self.earned, "drawn": self.drawn}
         now = bqrl.outlook(problem.mdp, chosen, tau, **here)
         words, row = problem.words, now.rows()[0]
         titles = {name: words.titled(name) for name in ("earned", "target", "guarantee")}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
@@ -22,7 +23,7 @@ from bqrl.planners.plan import Plan
 from bqrl.planners.registry import find_planner
 from bqrl.planners.solve import PLANNERS, SOLVERS
 from bqrl.planners.target import plan_from_curve
-from bqrl.results.decisions import rule_overview
+from bqrl.results.decisions import decision_table, rule_overview
 from bqrl.results.plans import (
     LIMITS,
     collect_plans,
@@ -34,7 +35,7 @@ from bqrl.results.plans import (
     with_chart_data,
     with_strategies,
 )
-from bqrl.results.result import check_folder
+from bqrl.results.result import check_folder, check_sheet, save_sheet
 from bqrl.results.strategies import strategy_tables
 from bqrl.results.words import sentence
 
@@ -56,6 +57,7 @@ RULE = (
     "stage-state, state or threshold: the best rule without memory that a search finds, as a table of states by stages."
 )
 ORDER = "With --rule threshold: the states from low to high, separated by commas."
+TABLE = "The decisions as a spreadsheet (.xlsx or .csv): a rule by states and stages, else one row per situation."
 FOLDER = "Folder for checkpoints of plans that do not fit into memory; nothing is left there."
 PRECISION = "float32 stores probabilities in half the memory, with a stated error."
 GAP = "Refine that grid until the gap is this small; with --no-randomized: the gap to prove."
@@ -89,6 +91,7 @@ class Solve(ProblemOptions):
     max_memory: Annotated[float | None, Option(help="Limit on the memory of a sweep, in GiB.")] = None
     folder: Annotated[str | None, Option(metavar="DIR", help=FOLDER)] = None
     precision: Annotated[str | None, Option(help=PRECISION)] = None
+    table: Annotated[Path | None, Option(metavar="FILE", help=TABLE)] = None
     decimal: Annotated[str, Option(help=DECIMAL)] = "."
 
     def run(self) -> None:
@@ -121,6 +124,12 @@ class Solve(ProblemOptions):
             chosen |= {"radius": 2.0 * share, "attitude": "robust"}
         settings = self.problem_settings() | chosen | {"max_bytes": limit}  # by the library's names of the arguments
         check_folder(self.out, "plan", plan_files(goals))
+        if self.table is not None:
+            if len(goals) > 1:
+                raise ArgumentError(
+                    f"--table requires one level or objective, got {len(goals)}; give one", name="table"
+                )
+            check_sheet(self.table)
         problem = read_problem(self)
         words, mdp = problem.words, problem.mdp
         if mdp is None:
@@ -146,6 +155,10 @@ class Solve(ProblemOptions):
             tables += [table for plan in solved.plans if (table := rule_overview(plan, words)) is not None]
         if solved.strategies is not None:
             tables += strategy_tables(solved.strategies, words)
+        if self.table is not None:
+            plan = solved.plans[0]
+            sheet = rule_overview(plan, words, whole=True) or decision_table(plan.policy, mdp, words)
+            save_sheet(sheet, self.table, self.decimal)
         self.conclude(document, result, header=header, tables=tables, lines=sentences(document))
 
 

@@ -101,6 +101,7 @@ def plan_at_least(
     if randomized and found.free is not None:
         chosen = _mixed(found.safe, found.free, min(allowed, tau - COIN_MARGIN), target)
     value, left = chosen.law.quantile(tau), max(0.0, bound - chosen.mean)
+    left = left if left > MEAN_TIE * size_of(chosen.law.values) else 0.0  # a rounding error is no gap
     note = BestMean(
         mean=chosen.mean, gap=left, best=found.best, guarantee=target, margin=share, safest=safe.mean,
         mixture=found.free is not None and not randomized,

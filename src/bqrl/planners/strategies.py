@@ -22,6 +22,7 @@ from bqrl.laws.law import Law
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.evaluate import Limits, law_bracket
 from bqrl.planners.expected import best_mean
+from bqrl.planners.outcomes import expected_outcomes
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve, guarantee_curve
 from bqrl.policies.convert import ALWAYS, bind, planned_policy
@@ -43,6 +44,7 @@ class Scenario:
         float | None
     ]  # by level: a proven upper bound on the best quantile of all policies; None if unknown
     best_mean: float
+    outcomes: Mapping[str, Mapping[str, float]]  # by strategy: the exact mean of every further outcome of the model
     parameters: Mapping[str, Any]  # the values of the parameters of `sensitivity`
 
 
@@ -90,9 +92,9 @@ class Strategies(Charted):
 
         The keys are `model` if there are several, the parameters of `sensitivity` (`parameter_mean` for one called mean),
         `strategy`, `mean`, `behind_mean`, for each level `quantile_0.1`, `cvar_0.1` and `behind_0.1`, `chance_below` if `below`
-        is given, and `exact`. `behind` is the distance to the best value of any policy, at most this much if the optimum or the
-        law is bracketed; None if the optimum is not known. `exact` is False if quantiles and CVaRs are proven lower bounds and
-        `chance_below` is a proven upper bound; means are always exact.
+        is given, `mean_cost` for an outcome of the model called cost, and `exact`. `behind` is the distance to the best value of
+        any policy, at most this much if the optimum or the law is bracketed; None if the optimum is not known. `exact` is False
+        if quantiles and CVaRs are proven lower bounds and `chance_below` is a proven upper bound; means are always exact.
         """
         found = []
         for one, name in product(self.scenarios, self.names):
@@ -115,6 +117,7 @@ class Strategies(Charted):
             row[f"behind_{level}"] = None if best is None else _distance(best, value, law)
         if self.below is not None:
             row["chance_below"] = law.shortfall(self.below)
+        row |= {f"mean_{outcome}": mean for outcome, mean in scenario.outcomes[name].items()}
         return row | {"exact": upper is None}
 
     def __str__(self) -> str:
@@ -278,7 +281,7 @@ def compare_in(
     named, first = {str(name): given for name, given in policies.items()}, next(iter(models.values()))
     scenarios = list[Scenario]()
     for i, (title, model) in enumerate(models.items()):
-        laws = {}
+        laws, outcomes = {}, dict[str, dict[str, float]]()
         for name, given in named.items():
             if known is not None and name in known and model is first:
                 laws[name] = known[name]
@@ -288,6 +291,9 @@ def compare_in(
             except (PolicyError, ArgumentError, ArgumentTypeError) as fault:
                 where = f"strategy {name!r}" + (f" in model {title!r}" if title else "")
                 raise type(fault)(f"{where}: {fault}", **vars(fault)) from None
+        for name, given in named.items():
+            means = expected_outcomes(model, given, rewards=rewards) if model.outcome_names else {}
+            outcomes[name] = {outcome: means[outcome] for outcome in model.outcome_names}
         optimum: list[float | None] = [None] * len(taus)
         with suppress(ValueError):  # the sweep does not fit into memory
             plans = (given for given in named.values() if isinstance(given, Plan) and given.mdp is model)
@@ -301,6 +307,7 @@ def compare_in(
                 laws=laws,
                 optimum=optimum,
                 best_mean=best_mean(model)[0],
+                outcomes=outcomes,
                 parameters=settings[i] if settings else {},
             )
         )

@@ -55,8 +55,8 @@ class Stress(Charted):
         The guarantee of the policy; at `off` = 0 its value in the model.
     risk_neutral : ndarray of shape (n,)
         The same for the policy with the best mean in the model.
-    units : str or None
-        Unit of the returns.
+    mdp : MDP or None
+        The problem.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Stress(Charted):
     off: FloatArray
     value: FloatArray
     risk_neutral: FloatArray
-    units: str | None = None
+    mdp: MDP | None = None
 
     def __post_init__(self) -> None:
         for name in ("off", "value", "risk_neutral"):
@@ -142,7 +142,7 @@ def stress(
     check_rewards(bound, problem)
     neutral = risk_neutral(problem, 0)[0]
     values = [held_values(problem, one, goal, shares) for one in (bound, neutral)]
-    return Stress(objective=goal, off=shares, value=values[0], risk_neutral=values[1], units=problem.units)
+    return Stress(objective=goal, off=shares, value=values[0], risk_neutral=values[1], mdp=problem)
 
 
 def quick_stress(mdp: MDP, plan: Plan, off: Sequence[float], seconds: float) -> Stress | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, choice, nearest
-from bqrl.display import NUMBER, frame, guard, plural, sheet_csv
+from bqrl.display import frame, plural, sheet_bytes, sheet_cell
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.files.atomic import write_whole
 from bqrl.mdp.model import MDP, check_mdp
@@ -112,7 +110,7 @@ class RuleTable:
         for i, j in zip(starts, ends, strict=True):
             low, high = label(states[i]), label(states[j])
             where = f"up to {high}" if i == 0 else f"from {low} on" if j == len(played) - 1 else f"from {low} to {high}"
-            parts.append(f"{name(played[i])} {f'in {low}' if i == j and 0 < i < len(played) - 1 else where}")
+            parts.append(f"{name(played[i])} {f'in {low}' if i == j < len(played) - 1 else where}")
         return ", ".join(parts)
 
     def save(self, path: str | Path, *, decimal: str = ".") -> None:
@@ -121,7 +119,7 @@ class RuleTable:
         Parameters
         ----------
         path : str or Path
-            The file. An .xlsx file requires pandas and openpyxl.
+            The file. An .xlsx file requires openpyxl.
         decimal : str
             The decimal sign, "." or ","; with "," the fields of a .csv file are separated by semicolons. Spreadsheets show the
             numbers of an .xlsx file with their own sign.
@@ -139,8 +137,8 @@ class RuleTable:
         if kind not in (".csv", ".xlsx"):
             raise bad_value("path", path, "end in .csv or .xlsx", str(path))
         rows = self.rows()
-        sheet: list[list[Any]] = [list(rows[0]), *([_cell(cell) for cell in row.values()] for row in rows)]
-        write_whole(path, sheet_csv(sheet, decimal) if kind == ".csv" else _workbook(sheet))
+        sheet: list[list[Any]] = [list(rows[0]), *([sheet_cell(cell) for cell in row.values()] for row in rows)]
+        write_whole(path, sheet_bytes(sheet, kind, decimal))
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -184,32 +182,6 @@ def rule_table(mdp: MDP | str, policy: Any, *, stage: str = "stage", order: Any 
     states = details["states"] if order is None and "states" in details else read_order(problem, order)[0]
     actions = to_markov(played, problem).actions
     return RuleTable(mdp=problem, actions=actions.astype(np.int64), stage=stage.strip(), order=states)
-
-
-def _cell(cell: str | None) -> str | float | None:
-    """Return a cell as a number with at most six digits if it is one, else as it is."""
-    if (
-        cell is None
-        or not NUMBER.fullmatch(cell)
-        or (cell.lstrip("+-").startswith("0") and cell.strip("+-0").isdigit())
-    ):
-        return cell  # ids with leading zeros are names
-    found = float(f"{float(cell):.6g}")
-    return int(found) if found.is_integer() else found
-
-
-def _workbook(sheet: Sequence[Sequence[Any]]) -> bytes:
-    """Return the bytes of an .xlsx file; ImportError with the remedy if pandas or openpyxl is not installed."""
-    try:
-        import_module("openpyxl")  # which writes for pandas
-        import pandas
-    except ImportError as missing:
-        raise ImportError(
-            f"an .xlsx file needs {missing.name}; install it with: pip install pandas openpyxl, or save as .csv"
-        ) from None
-    written, file = [[guard(cell) for cell in row] for row in sheet], io.BytesIO()
-    pandas.DataFrame(written[1:], columns=written[0]).to_excel(file, index=False, engine="openpyxl")
-    return file.getvalue()
 
 
 def read_order(mdp: MDP, order: Any) -> tuple[IntArray, IntArray, dict[str, str]]:

@@ -19,12 +19,15 @@ MAX_WIDE = 30  # columns of an overview table (states by stages)
 MAX_SENTENCES = 5  # that describe a rule
 
 
-def rule_overview(plan: Plan, words: Words) -> ResultTable | None:
-    """The rule of a plan without memory, as a table of states by stages; None if it has memory or too many columns."""
+def rule_overview(plan: Plan, words: Words, whole: bool = False) -> ResultTable | None:
+    """The rule of a plan without memory, as a table of states by stages; None if it has memory.
+
+    Also None if it has too many columns to be shown, unless `whole` is true.
+    """
     if plan.mdp is None or not isinstance(plan.policy, MarkovPolicy):
         return None
     rows = rule_table(plan.mdp, plan, stage=words.stage).rows()
-    if len(rows[0]) > MAX_WIDE + 1:
+    if not whole and len(rows[0]) > MAX_WIDE + 1:
         return None
     caption = f"{plan.objective.label}: the {words.action} by {words.state} and {words.stage}, with equal ones joined."
     return ResultTable(rows, titles={"state": words.state}, caption=sentence(caption))
@@ -44,17 +47,24 @@ def policy_files(
 ) -> list[str]:  # fmt: skip
     """Add a policy to `files` and its decisions to `tables`; returns a line if the table cannot be written."""
     files[f"{name}.npz"] = saved_bytes(policy)
+    try:
+        tables[name] = decision_table(policy, mdp, words, caption, when)
+    except (SizeError, PolicyError) as fault:
+        return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
+    return []
+
+
+def decision_table(
+    policy: Policy, mdp: MDP, words: Words, caption: str = "", when: Mapping[str, Any] | None = None
+) -> ResultTable:
+    """The decisions of a policy, one row per situation that can occur."""
     ends = {"earned": "earned so far", "need": "still needed"}
     titles = {f"{key}_{end}": words.titled(f"{title}: {end}") for key, title in ends.items() for end in ("from", "to")}
     titles |= {"target": words.titled("target"), "probability": "probability that it occurs"}
     titles |= {"next_state": f"next {words.state}", "next_label": "next label"}
     titles |= {"state": words.state, "action": words.action}
     said = f"{caption}the decision to follow in each situation that can occur; the column {words.stage} counts from 1"
-    try:
-        rows = decision_rows(policy, mdp, stage=words.stage, rewards=THIS_MODEL)
-    except (SizeError, PolicyError) as fault:
-        return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
+    rows = decision_rows(policy, mdp, stage=words.stage, rewards=THIS_MODEL)
     if rows and "earned_from" in rows[0]:
         said += f". If a {words.state} has several rows, follow the row whose range contains what was earned so far"
-    tables[name] = ResultTable(rows, titles=titles, caption=sentence(said), when=when or {})
-    return []
+    return ResultTable(rows, titles=titles, caption=sentence(said), when=when or {})

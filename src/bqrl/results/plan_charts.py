@@ -123,7 +123,7 @@ def curve_chart(
     chart = follow_controls(alt.layer(*layers), promises or [0.1]).properties(
         usermeta={"click": "tau"}
     )  # a click sets tau
-    return with_title(chart, "What can be guaranteed, and how surely", f"{said} {drawn.note}")
+    return with_title(chart, "What can be guaranteed", f"{said} {drawn.note}")
 
 
 def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequence[Sequence[Any]] = ()) -> Any:
@@ -140,7 +140,8 @@ def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequen
         label = "best mean" if len(trades) == 1 else trade.objective.label
         band = (y, bound) if np.any(bound != y) else (None, None)
         curves.append(Curve(label, x, y, *band))
-    title = words.axis(first.objective.label if len(trades) == 1 else "guarantee")
+    kept = first.objective.axis(words.runs, words.total) if len(trades) == 1 else "guarantee"
+    title = words.axis(kept)
     colours = dict(zip([one.label for one in curves], charts.PALETTE * len(curves), strict=False))
     single = any(one.x.size < 2 for one in curves)
     own = first.outcome == REWARD
@@ -207,7 +208,9 @@ def law_chart(
         line = chart_of(["tau", "policy", "from"], marks)
         line = line.transform_filter("datum.tau == tau && datum.policy == policy")
         layers.append(line.mark_rule(color=charts.RED, strokeDash=[4, 2], strokeWidth=1.5).encode(x=x))
-        said += f"Dashed line: {what} of the {'policy that is shown' if further else 'planned policy'}."
+        said += (
+            f"Dashed line: {what} of the {'policy that is shown' if further or len(laws) > 1 else 'planned policy'}."
+        )
     said += " Returns are rounded down." if rounded else ""
     said += f" Each bar is {words.amount(format_number(width, 3))} wide." if width else ""
     said += " The first and the last bar include all returns beyond them." if left_out else ""

@@ -44,6 +44,7 @@ from bqrl.results.steps import (
     trade_table,
 )
 from bqrl.results.strategies import CHART, strategies_chart, strategy_table
+from bqrl.results.stress import stress_table
 from bqrl.results.words import PLAIN, Words, held_sentence, meaning, remark, remarks, sentence
 from bqrl.study.runner import Watch
 from bqrl.study.tables import level_name
@@ -239,13 +240,7 @@ def plan_result(solved: Solved) -> Result:
     for plan in solved.plans:
         level = objective_name(plan.objective)
         if (held := solved.held.get(plan_key(plan))) is not None:
-            titles = {
-                "off": "probability off by up to",
-                "value": words.titled("guaranteed"),
-                "risk_neutral": words.titled("risk-neutral"),
-            }
-            said = "What is still proven if in every row up to this share of probability moves between its outcomes."
-            tables[f"stress{level}"] = ResultTable(held.rows(), titles=titles, caption=said)
+            tables[f"stress{level}"] = stress_table(held, words)
         if (overview := rule_overview(plan, words)) is not None:
             tables[f"overview{level}"] = overview
         elif mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
@@ -262,6 +257,7 @@ def plan_result(solved: Solved) -> Result:
         if trade is not None:
             left_out += step_tables(trade, steps, conditions, words, name, tables, files)
             tables[f"tradeoff{level}"] = trade_table(trade, words)
+    tables = {name: tables[name] for name in sorted(tables, key=_rank)}
     sentences, choices = _sentences(solved)
 
     def charts() -> dict[str, Any]:
@@ -303,6 +299,12 @@ def plan_result(solved: Solved) -> Result:
         left_out=left_out,
     )
     return with_charts(result, charts)
+
+
+def _rank(table: str) -> int:
+    """Place of a table on the page: what people decide by before what explains it."""
+    order = ("strategies", "overview", "policy", "levels", "stress", "tradeoff", "guarantee_curve", "return_laws")
+    return next(i for i, name in enumerate(order) if table.startswith(name))
 
 
 def curve_value(curve: GuaranteeCurve) -> str:

@@ -22,6 +22,7 @@ from bqrl.mdp.files.atomic import check_place, write_whole
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies
+from bqrl.planners.stress import Stress
 from bqrl.planners.tradeoff import Tradeoff
 from bqrl.results.estimates import fit_result
 from bqrl.results.learning import Learned, learning_document, learning_result
@@ -29,6 +30,7 @@ from bqrl.results.page import PAGE, page
 from bqrl.results.plans import collect_plans, plan_result, sizes, with_chart_data, with_strategies
 from bqrl.results.result import Result, add_files, read, write
 from bqrl.results.strategies import strategies_result
+from bqrl.results.stress import stress_result
 from bqrl.results.study_view import StudyView
 from bqrl.results.trades import trade_result
 from bqrl.results.words import NAMES, Words
@@ -74,9 +76,9 @@ def report(
 
     Parameters
     ----------
-    thing : Plan, list of Plan, Strategies, Tradeoff, Estimate, Record, Experiment, Study, str or Path
+    thing : Plan, list of Plan, Strategies, Tradeoff, Stress, Estimate, Record, Experiment, Study, str or Path
         A plan of `solve` or `Estimate.solve`, or several plans of one problem at different levels; the result of `strategies`,
-        `sensitivity`, `tradeoff`, `fit`, `learn` or `compare`; a study; or a folder that a command wrote with `--out`.
+        `sensitivity`, `tradeoff`, `stress`, `fit`, `learn` or `compare`; a study; or a folder that a command wrote with `--out`.
     path : str or Path
         A name that ends in ".html" is a file, which is replaced; any other name is a folder, which keeps files of others.
     title : str, optional
@@ -211,6 +213,11 @@ def strategies_page(table: Strategies, naming: Naming) -> Result:
     return strategies_result(table, words, settings)
 
 
+def stress_page(held: Stress, naming: Naming) -> Result:
+    """The result of a stress test."""
+    return stress_result(held, naming.words("What still holds if the model is off", held.mdp))
+
+
 PAGES: Mapping[type, Callable[..., Result]] = {
     Plan: plan_page,
     Tradeoff: trade_page,
@@ -218,6 +225,7 @@ PAGES: Mapping[type, Callable[..., Result]] = {
     tuple: plans_page,
     Estimate: estimate_page,
     Strategies: strategies_page,
+    Stress: stress_page,
     Experiment: experiment_page,
     Record: record_page,
     Study: lambda study, naming: naming.apply_title(StudyView(study).result(images=False)),
@@ -233,5 +241,8 @@ def _entry(thing: Any) -> Callable[..., Result]:
     for each in type(thing).__mro__:
         if each in PAGES:
             return PAGES[each]
-    kinds = "a Plan, a list of plans, Strategies, a Tradeoff, an Estimate, a Record, an Experiment, a Study or a result folder"
+    kinds = (
+        "a Plan, a list of plans, Strategies, a Tradeoff, a Stress, an Estimate, a Record, an Experiment, a Study or "
+    )
+    kinds += "a result folder"
     raise bad_type("thing", thing, f"be {kinds}", type(thing).__name__)

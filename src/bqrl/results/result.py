@@ -24,7 +24,9 @@ from pydantic_core import to_jsonable_python
 
 import bqrl
 from bqrl.checks import one_line
+from bqrl.display import sheet_bytes, sheet_cell
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.mdp.files.atomic import check_place, write_whole
 from bqrl.results.folder import FORMAT, MANIFEST, NAME, VERSION, Folder
 from bqrl.study.tables import sheet_csv, unguard
 
@@ -131,6 +133,22 @@ def to_json(value: Any, indent: int | None = 2) -> str:
 def to_csv(table: ResultTable, decimal: str = ".") -> bytes:
     """The table as CSV in UTF-8: keys as header, an empty field for None, and no formulas (see `sheet_csv`)."""
     return sheet_csv([table.columns, *([row[key] for key in table.columns] for row in table.rows)], decimal)
+
+
+def check_sheet(path: str | Path) -> None:
+    """Raise an error unless a table can be written to this .csv or .xlsx file."""
+    if Path(path).suffix.lower() not in (".csv", ".xlsx"):
+        raise ArgumentError(
+            f"table must end in .csv or .xlsx, got {one_line(str(path))}", name="table", value=str(path)
+        )
+    check_place(Path(path))
+
+
+def save_sheet(table: ResultTable, path: str | Path, decimal: str = ".") -> None:
+    """Write a table with its titles to a .csv or .xlsx file, whole or not at all; numbers have at most six digits."""
+    head = [table.titles.get(key, key) for key in table.columns]
+    sheet = [head, *([sheet_cell(row[key]) for key in table.columns] for row in table.rows)]
+    write_whole(Path(path), sheet_bytes(sheet, Path(path).suffix.lower(), decimal))
 
 
 def saved_bytes(thing: Any) -> bytes:

@@ -13,6 +13,7 @@ from bqrl.laws.law import Law, size_of
 from bqrl.laws.objectives import Buffered, Objective, Quantile
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice
+from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import REWARD
 from bqrl.planners.evaluate import law_bracket
@@ -128,7 +129,7 @@ def quick_trades(mdp: MDP, plans: Sequence[Plan], curve: GuaranteeCurve | None, 
     by_cvar = all(isinstance(goal, Buffered) and goal.beta == goal.tau for goal in goals)
     if len(goals) < len(plans) or not (by_quantile or by_cvar):
         return {}
-    exact = lattice(mdp) if by_cvar else None
+    exact: Grid | None = lattice(mdp) if by_cvar else None
     if by_quantile and curve is not None and curve.exact and isinstance(curve.sweep, Sweep):
         exact = curve.sweep.grid
     room = (

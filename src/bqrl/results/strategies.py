@@ -12,7 +12,7 @@ from bqrl.checks import exact_text
 from bqrl.display import format_number, percent
 from bqrl.planners.strategies import Scenario, Strategies
 from bqrl.results import charts
-from bqrl.results.charts import Curve, Selector, altair, chart_of, lines, with_charts
+from bqrl.results.charts import Curve, Selector, chart_of, lines, with_charts
 from bqrl.results.plan_charts import OUTSIDE
 from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, versions
 from bqrl.results.words import SENTENCE_DIGITS, Words, list_words, price
@@ -43,12 +43,16 @@ def strategy_table(table: Strategies, words: Words) -> ResultTable:
             "below the best guarantee" if len(table.taus) == 1 else f"below the best in {certain}"
         )
     if table.below is not None:
-        titles["chance_below"] = f"share of {words.runs} below {format_number(table.below)}"
+        titles["chance_below"] = f"{words.runs} below {format_number(table.below)} (%)"
+    titles |= {f"mean_{name}": f"mean {name.replace('_', ' ')}" for name in table.scenarios[0].mdp.outcome_names}
     titles |= {f"parameter_{name}": f"{name} (parameter)" for name in table.scenarios[0].parameters}
     caption = f"Strategies side by side{f', in {words.unit}' if words.unit else ''}." + (
         "" if table.exact else f" {BOUNDS}"
     )
-    return ResultTable(strategy_rows(table), titles=titles, caption=caption)
+    rows = strategy_rows(table)
+    if table.below is not None:  # as a percentage of three digits
+        rows = [row | {"chance_below": float(f"{100.0 * row['chance_below']:.3g}")} for row in rows]
+    return ResultTable(rows, titles=titles, caption=caption)
 
 
 def strategy_tables(table: Strategies, words: Words) -> list[ResultTable]:
@@ -114,10 +118,11 @@ def strategies_chart(table: Strategies, words: Words | None = None) -> Any:
 
 def laws_chart(table: Strategies, words: Words) -> Any:
     """The share of runs above each return, one line per strategy; a list chooses the model."""
-    alt, models = altair(), [one.name for one in table.scenarios]
+    models = [one.name for one in table.scenarios]
     selectors = [Selector("model", "model", models, models)] if len(models) > 1 else []
     laws = [(i, name, one.laws[name][0]) for i, one in enumerate(table.scenarios) for name in table.names]
     low, high, outside = _axis(table)
+    laws = [each for each in laws if each[1] not in outside]
     room = 0.03 * (high - low or 1.0)
     left, right = low - room, high + room
     curves = []
@@ -129,21 +134,25 @@ def laws_chart(table: Strategies, words: Words) -> Any:
     scales: dict[str, Any] = {"x": {"domain": [left, right]}, "y": {"domain": [0, 1]}}
     title = f"share of {words.runs} that exceed it"
     drawn = lines(curves, words.axis(words.total), title, selectors=selectors, scales=scales, step=True)
-    marks = chart_of(["y", "text"], [[1.0 - tau, words.share(tau)] for tau in table.taus]).encode(y=drawn.y)
-    text = marks.mark_text(align="left", dx=4, dy=9, color=charts.GREY).encode(x=alt.value(0), text="text:N")
-    more = [marks.mark_rule(strokeDash=[4, 3], color=charts.GREY), text]
-    if table.below is not None and left < table.below < right:
+    marks = chart_of(["y"], [[1.0 - tau] for tau in table.taus]).encode(y=drawn.y)
+    more = [marks.mark_rule(strokeDash=[4, 3], color=charts.GREY)]
+    marked = table.below is not None and left < table.below < right
+    if marked:
         limit = chart_of(["x"], [[table.below]]).encode(x=drawn.x)
         more.append(limit.mark_rule(strokeDash=[2, 2], color=charts.RED))
-    note = "The higher the line, the better." + ("" if table.exact else " Laws are proven lower bounds.")
-    note += "" if table.below is None else f" Red: {words.amount(format_number(table.below))}."
+    note = f"How often each exceeds a {words.total}: the higher the line, the better."
+    note += f" Dashed: {list_words([words.share(tau) for tau in table.taus])}."  # a label could touch a line
+    note += "" if table.exact else " Laws are proven lower bounds."
+    note += f" Red: {words.amount(format_number(table.below))}." if marked else ""
     note += f" To the left of the axis: {list_words(outside)}." if outside else ""
-    said = f"How often each strategy exceeds a {words.total}"
-    return drawn.chart(said, note, *more)
+    return drawn.chart("Strategies side by side", note, *more)
 
 
 def _axis(table: Strategies) -> tuple[float, float, list[str]]:
-    """The range of returns to show, and the strategies below it: those whose returns do not overlap with the best strategy's."""
+    """The range of returns to show, and the strategies that lie below it.
+
+    It holds the strategies whose returns overlap with those of the best strategy, and what others have in it.
+    """
     spans: dict[str, list[float]] = {}
     for one in table.scenarios:
         for name in table.names:
@@ -151,9 +160,8 @@ def _axis(table: Strategies) -> tuple[float, float, list[str]]:
             spans.setdefault(name, []).extend(law.quantile(u) for u in (OUTSIDE, *table.taus, 1.0 - OUTSIDE))
     leaders = {_leader(table, one, table.taus[0]) for one in table.scenarios}
     least = min(min(spans[name]) for name in leaders)
-    shown = [name for name in table.names if max(spans[name]) >= least]
-    ends = [x for name in shown for x in spans[name]]
-    return min(ends), max(ends), [name for name in table.names if name not in shown]
+    ends = [x for name in table.names if max(spans[name]) >= least for x in spans[name]]
+    return min(ends), max(ends), [name for name in table.names if max(spans[name]) < min(ends)]
 
 
 def parameter_chart(table: Strategies, parameter: str, words: Words) -> Any:
@@ -178,12 +186,11 @@ def parameter_chart(table: Strategies, parameter: str, words: Words) -> Any:
         if all(one.optimum[k] is not None for one in some):
             curves.append(Curve(BEST, x, np.array([float(one.optimum[k] or 0.0) for one in some]), view=view))
     palette = dict(zip(table.names, charts.PALETTE * (1 + len(table.names) // len(charts.PALETTE)), strict=False))
-    title = words.axis(f"return reached in {levels[0]}" if len(levels) == 1 else "return reached with this certainty")
+    title = words.axis(f"{words.total} reached {f'in {levels[0]}' if len(levels) == 1 else 'with this certainty'}")
     colours = {name: palette.get(name, charts.GREY) for name in dict.fromkeys(curve.label for curve in curves)}
     drawn = lines(curves, parameter, title, selectors=selectors, colours=colours, points=True)
     note = f"Grey: the {BEST} in each model." if BEST in colours else ""
-    said = f"What each strategy guarantees by {parameter}"
-    return drawn.chart(said, note)
+    return drawn.chart("What each strategy guarantees", note)
 
 
 def _numbers(table: Strategies, name: str) -> set[float]:

@@ -42,13 +42,8 @@ def trade_result(trade: Tradeoff, words: Words) -> Result:
         return drawn
 
     labels = [words.amount(format_number(key, direction=-1)) for key in keys]
-    slider = Control(
-        name="tau",
-        title="Guarantee" if trade.objective.beta == 0.0 else trade.objective.label,
-        values=keys,
-        labels=labels,
-        start=len(keys) - 1,
-    )
+    kept = "Guarantee" if trade.objective.beta == 0.0 else trade.objective.label
+    slider = Control(name="tau", title=kept, values=keys, labels=labels, start=len(keys) - 1)
     result = Result(
         kind="tradeoff",
         title=words.title,

@@ -45,7 +45,8 @@ from bqrl.results.plans import curve_value, level_facts
 from bqrl.results.posterior import acceptability_chart, posterior_chart
 from bqrl.results.result import ResultTable
 from bqrl.results.strategies import strategies_chart, strategy_table
-from bqrl.results.words import Words, display_table, held_sentence, order_of, sentence
+from bqrl.results.stress import stress_chart
+from bqrl.results.words import Words, display_table, order_of, sentence
 from bqrl.results.words import drawn_words as drawn_words
 from bqrl.results.words import outlook_sentence as outlook_sentence
 from bqrl.results.words import remark as remark
@@ -114,16 +115,6 @@ def experiment_view(
         note=f"{charts.thinning_note(experiment.episodes, points)} {bracket}".strip(),
         colours=colours or charts.learner_colours(experiment.learners),
     )
-
-
-def stress_view(held: Stress) -> Any:
-    """Chart of what a policy and the risk-neutral one guarantee if the model is off."""
-    curves = [Curve("policy", 100.0 * held.off, held.value), Curve("risk-neutral", 100.0 * held.off, held.risk_neutral)]
-    words, points = Words.of(held), held.off.size < 20
-    drawn = charts.lines(
-        curves, "probability off by up to (%)", words.axis(held.objective.label), points=points, dashed=True
-    )
-    return drawn.chart("What still holds if the model is off", "", finding=held_sentence(held, words))
 
 
 def grid_curve_view(curve: GridCurve) -> Any:
@@ -256,7 +247,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     Refinement: (refinement_view, lambda path: path.rows()),
     Strategies: (strategies_chart, _strategy_rows),
     Tradeoff: (lambda trade: trade_chart([trade], Words.of(trade.mdp)), lambda trade: trade.rows()),
-    Stress: (stress_view, lambda held: held.rows()),
+    Stress: (stress_chart, lambda held: held.rows()),
     Outlook: (lambda now: law_chart({0.0: now.law}, {0.0: now.target}, what="the target"), lambda now: now.rows()[0]),
     Record: (record_view, _record_facts),
     Experiment: (experiment_view, _experiment_rows),

@@ -263,7 +263,7 @@ def held_sentence(held: Stress, words: Words = PLAIN) -> str:
     moved = [(off, value) for off, value in zip(held.off.tolist(), held.value.tolist(), strict=True) if off > 0.0]
     if not moved:
         return ""
-    amounts = [words.amount(format_number(value, direction=-1)) for _, value in moved]
+    amounts = [words.amount(format_number(value, 5, -1)) for _, value in moved]
     parts = [f"by {percent(off)}: {amount}" for (off, _), amount in zip(moved, amounts, strict=True)]
     said = f"if probabilities are off by up to {'; '.join(parts)[3:]}"
     last = held.overtaken
@@ -497,7 +497,7 @@ def _(fact: facts.RuleFound, words: Words = PLAIN) -> str:
 
 @remark.register
 def _(fact: facts.RuleOrder, words: Words = PLAIN) -> str:
-    return f"order: states {fact.states}, actions {fact.actions}"
+    return f"order: {plural(words.state) or words.state} {fact.states}, {plural(words.action) or words.action} {fact.actions}"
 
 
 @remark.register

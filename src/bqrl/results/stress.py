@@ -1,0 +1,44 @@
+"""What a policy still guarantees if the model is off, as a Result: a sentence, a chart and a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bqrl.display import percent
+from bqrl.planners.stress import Stress
+from bqrl.results import charts
+from bqrl.results.charts import Curve, with_charts
+from bqrl.results.result import Result, ResultTable, versions
+from bqrl.results.words import Words, held_sentence
+
+
+def stress_table(held: Stress, words: Words) -> ResultTable:
+    """The guarantees by share of probability that is off, with titles for people."""
+    titles = {"off": "probabilities off by up to", "value": words.titled("guaranteed")}
+    titles["risk_neutral"] = words.titled("risk-neutral")
+    rows: list[dict[str, Any]] = [{**row, "off": percent(row["off"])} for row in held.rows()]
+    said = "What is still proven if in every row up to this share of probability moves between its outcomes."
+    return ResultTable(rows, titles=titles, caption=said)
+
+
+def stress_chart(held: Stress, words: Words | None = None, finding: bool = True) -> Any:
+    """Chart of what a policy and the risk-neutral one guarantee if the model is off; a page says the finding itself."""
+    words = Words.of(held.mdp) if words is None else words
+    curves = [Curve("policy", 100.0 * held.off, held.value), Curve("risk-neutral", 100.0 * held.off, held.risk_neutral)]
+    upwards = words.axis(held.objective.axis(words.runs, words.total))
+    drawn = charts.lines(curves, "probabilities off by up to (%)", upwards, points=held.off.size < 20, dashed=True)
+    said = held_sentence(held, words) if finding else ""
+    return drawn.chart("What holds if the model is off", "Both lines are proven lower bounds.", finding=said)
+
+
+def stress_result(held: Stress, words: Words) -> Result:
+    """The result of a stress test."""
+    result = Result(
+        kind="stress",
+        title=words.title,
+        settings={"objective": held.objective.label, "off": [percent(x) for x in held.off.tolist()]},
+        tables={"stress": stress_table(held, words)},
+        sentences=[said] if (said := held_sentence(held, words)) else [],
+        details={"rows": held.rows(), "overtaken": held.overtaken, "versions": versions()},
+    )
+    return with_charts(result, lambda: {"stress": stress_chart(held, words, finding=False)})
