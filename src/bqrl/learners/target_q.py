@@ -71,7 +71,7 @@ class TargetQ(Learner):
     stored = ("J", "visits", "table", "played", "t", "made")
 
     def __init__(
-        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.02,
+        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.002,
         epsilon: tuple[float, float] | None = None, needs: int = 500,
     ) -> None:  # fmt: skip
         super().__init__(task, rng)
