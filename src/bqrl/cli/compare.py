@@ -16,7 +16,9 @@ from bqrl.learners.registry import everyone
 from bqrl.learners.run import TAU
 from bqrl.study.compare import SEEDS, WORKERS
 
-LEARNER = "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. By default all that serve the objective."
+LEARNER = (
+    "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. By default all that serve the objective."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
