@@ -4,7 +4,8 @@
 
 Values are those of the objective, exact or within the proven rounding of the score. Every finished run is a line of the file of
 runs, so an interrupted command continues where it stopped, and more seeds play only the missing runs. Seeds are played in turn,
-for all problems and learners, and those of learners that plan before every episode at the end; a learner whose runs on a problem have taken more than `--cap` seconds gets no further seeds there.
+for all problems and learners, and those of learners that plan before every episode at the end. A learner whose runs on a
+problem have taken more than `--cap` seconds gets no further seeds there.
 
     python benchmarks/literature.py --minutes 9          plays for about nine minutes, then writes the table
     python benchmarks/literature.py --minutes 0          writes the table into docs/learners.md

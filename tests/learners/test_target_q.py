@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from learner_problems import chain
+from learner_problems import bits, chain
 
 import bqrl
 from bqrl.errors import SizeError
@@ -59,6 +59,22 @@ def test_the_costs_converge_to_those_of_the_exact_recursion():
         W = {n: min(sum(p * W[n - g] for g, p in row) for row in ([(0, 1.0)], [(1, 0.7), (-1, 0.3)], [(2, 0.7), (-2, 0.3)]))
              for n in W if n - 2 in W and n + 2 in W}  # fmt: skip
     assert run.learner.J[0, 0].min(axis=0)[: z.size] == pytest.approx([W[round(n)] for n in z], abs=0.08)
+
+
+@pytest.mark.parametrize("name", ["target-q", "var-q"])
+def test_a_restored_run_keeps_the_target_of_its_policy(name):
+    """Once, the target was chosen anew from the costs learned since the policy was made."""
+    whole, first, second = (Run(coins(), name, 0.4, 400, 5) for _ in range(3))
+    for t in range(400):
+        whole.step()
+        if t < 205:
+            first.step()
+    assert first.learner.made < first.learner.t
+    second.restore(first.state())
+    assert second.learner.evaluated().target == first.learner.evaluated().target
+    for _ in range(195):
+        second.step()
+    assert bits(whole) == bits(second)
 
 
 def test_a_fine_lattice_is_replaced_by_a_coarser_grid():
