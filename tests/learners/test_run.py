@@ -207,7 +207,7 @@ def test_actions_that_do_not_exist_are_never_played(name):
             for h in range(mdp.H):
                 s = episode.states[h]
                 assert available[h, s, episode.actions[h]]
-                assert policy is None or available[h, s, policy.act(h, s)]
+                assert policy is None or available[h, s, policy.act(h, s, policy.start())]
     assert masked > 1
 
 

@@ -67,7 +67,9 @@ def test_needs_are_updated_at_once_from_the_visited_actions():
 def test_an_episode_that_ends_early_pays_its_whole_need():
     J, visits = np.zeros((3, 1, 1, 4)), np.zeros((3, 1, 1), np.int64)
     grid = (0.5, np.array([4, 3, 2, 1]), np.array([-0.5, -0.5, -0.5, 0.0]))
-    need_episode(J, visits, np.zeros((3, 1, 5), np.int8), grid, (0.1, True), np.array([1]), np.zeros(2, int), np.zeros(1, int))
+    need_episode(
+        J, visits, np.zeros((3, 1, 5), np.int8), grid, (0.1, True), np.array([1]), np.zeros(2, int), np.zeros(1, int)
+    )
     assert J[0, 0, 0].tolist() == [0.0, 0.5, 1.0, 1.5]
 
 

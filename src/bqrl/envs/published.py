@@ -68,5 +68,5 @@ ENTRIES = (
     *(Published(problem="QuantileDomain", params={"domain": name}, objective=Quantile(0.25), proven_for=OWN_START)
       for name in ("ruin", "inventory1")),
     *(Published(problem="QuantileDomain", params={"domain": name}, objective=Quantile(0.25), files=True, slow=slow)
-      for name, slow in (("cliff", False), ("population", True), ("inventory2", True))),
+      for name, slow in (("cliff", False), ("population", False), ("inventory2", True))),
 )  # fmt: skip

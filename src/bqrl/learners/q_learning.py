@@ -15,7 +15,7 @@ accepts early offers. The usual remedy is `optimistic_start=x`, where x is the l
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class QLearning(Learner):
 
     name, label, colour = "q-learning", "Q-learning", "#CC79A7"
     tuned = "learning_rate"
-    stored = ("Q", "visits", "actions", "t")
+    stored: ClassVar[tuple[str, ...]] = ("Q", "visits", "actions", "t")
     on_policy = False
 
     def __init__(

@@ -26,7 +26,7 @@ class QRQLearning(QLearning):
     stored = (*QLearning.stored, "Z", "least", "most")
 
     def __init__(
-        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.02, optimistic_start: float = 0.0,
+        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.002, optimistic_start: float = 0.0,
         epsilon: tuple[float, float] | None = None, discount: float | None = None, levels: int = 50,
     ) -> None:  # fmt: skip
         super().__init__(task, rng, learning_rate, optimistic_start, epsilon, discount)

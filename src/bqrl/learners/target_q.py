@@ -21,13 +21,14 @@ Deviation: actions that were not played are ignored by minima and by the policy.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.errors import SizeError
-from bqrl.laws.objectives import CVaR, Quantile
+from bqrl.laws.objectives import CVaR, Objective, Quantile
 from bqrl.learners.envelope import Exploring
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.q_learning import FALLING, epsilon_ends, falling
@@ -65,13 +66,13 @@ class TargetQ(Learner):
     """
 
     name, label, colour = "target-q", "Target Q-learning", "#4B4FCB"
-    objectives = (Quantile, CVaR)
+    objectives: ClassVar[tuple[Callable[..., Objective], ...]] = (Quantile, CVaR)
     needs_rewards = True
     tuned = "learning_rate"
-    stored = ("J", "visits", "table", "played", "t", "made")
+    stored: ClassVar[tuple[str, ...]] = ("J", "visits", "table", "played", "target", "t", "made")
 
     def __init__(
-        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.02,
+        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.002,
         epsilon: tuple[float, float] | None = None, needs: int = 500,
     ) -> None:  # fmt: skip
         super().__init__(task, rng)
@@ -86,6 +87,7 @@ class TargetQ(Learner):
         self.played = self.table.copy()  # the table of the current policy
         self.t, self.made = 0, 0
         self._lowest = np.array([self.grid.points(h)[0] for h in range(H + 1)])
+        self.target = np.array([self._target()])
         self._renew()
 
     def _grid(self, needs: int) -> Lattice:
@@ -100,8 +102,8 @@ class TargetQ(Learner):
         numbers = task.H * task.S * task.A * width
         if numbers > MAX_NUMBERS:
             raise SizeError(
-                f"the learner {self.name} must have at most {MAX_NUMBERS} numbers in its table, got {numbers} for {task.H} stages, "
-                f"{task.S} states, {task.A} actions and {width} columns; lower {self.columns}, or choose psrl",
+                f"the learner {self.name} must have at most {MAX_NUMBERS} numbers in its table, got {numbers} for {task.H} "
+                f"stages, {task.S} states, {task.A} actions and {width} columns; lower {self.columns}, or choose psrl",
                 needed=numbers, limit=MAX_NUMBERS, name=self.columns,
             )  # fmt: skip
         return np.zeros((task.H, task.S, task.A, width))
@@ -134,6 +136,7 @@ class TargetQ(Learner):
         self.t += 1
         if self.t > self.made + self.made // RENEWAL:
             self.played, self.made = self.table.copy(), self.t
+            self.target = np.array([self._target()])
             self._renew()
 
     def _learn(self, episode: Episode) -> None:
@@ -146,9 +149,9 @@ class TargetQ(Learner):
         need_episode(self.J, self.visits, self.table, places, rule, shift, *episode[:2])
 
     def _renew(self) -> None:
-        """Make the policy of the table in `played`; keep the old one if nothing has changed."""
-        tables = [self.played[h, :, : self.grid.size[h] + 1] for h in range(self.task.H)]
-        self._policy = TargetPolicy(self.grid, tables, self._target())
+        """Make the policy of the table in `played` towards the target."""
+        tables: list[Any] = [self.played[h, :, : self.grid.size[h] + 1] for h in range(self.task.H)]
+        self._policy = TargetPolicy(self.grid, tables, self.target[0])
 
     def _first_states(self) -> tuple[IntArray, FloatArray]:
         """Return the first states that were visited and their probabilities."""

@@ -57,7 +57,7 @@ class VaRQ(TargetQ):
     columns = "levels"
 
     def __init__(
-        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.01,
+        self, task: Task, rng: np.random.Generator, learning_rate: float = 0.002,
         epsilon: tuple[float, float] | None = None, levels: int = 50, needs: int = 500,
     ) -> None:  # fmt: skip
         self.levels = whole(levels, "levels", 2)

@@ -90,7 +90,7 @@ def level_episode(Q, visits, update, spread, worth, states, actions):
     The sample of an update is the worth of the step plus, at each level, the best quantile of the visited next actions.
     `update` holds the least rate; `spread` (H,) scales the steps of a stage.
     """
-    H, _, A, N = Q.shape
+    H, _, _, N = Q.shape
     last = actions.size - 1
     y = np.empty(N)
     for h in range(last, -1, -1):
