@@ -7,6 +7,7 @@ successors of a state lie anywhere, the part of the exponent above 1 is memory: 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numba
@@ -32,11 +33,9 @@ def exponent(sizes: list[int], problems: list[MDP]) -> tuple[float, list[float]]
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]), seconds
 
 
-def main() -> None:
-    numba.set_num_threads(1)
-    print(machine())
+def growths() -> Iterator[tuple[str, str, float, float, float]]:
+    """Yield what grows, its sizes, the first and the last time, and the exponent."""
     stages, states, successors, points = [20, 40, 80, 160], [500, 1000, 2000, 4000], [8, 16, 32, 64], [10, 20, 40, 80]
-    rows = []
     for name, sizes, problems in (
         ("stages H", stages, [with_last_reward(400, 4, 16, H, 200) for H in stages]),
         ("transitions, by states, successors near by", states, [sparse(S, 4, 10, 20, 5, near=50) for S in states]),
@@ -45,11 +44,16 @@ def main() -> None:
         ("points", points, [sparse(500, 4, 10, 20, top) for top in points]),
     ):
         slope, seconds = exponent(sizes, problems)
-        rows.append((name, f"{sizes[0]} .. {sizes[-1]}", seconds[0], seconds[-1], slope))
+        yield name, f"{sizes[0]} .. {sizes[-1]}", seconds[0], seconds[-1], slope
+
+
+def main() -> None:
+    numba.set_num_threads(1)
+    print(machine())
     table(
         "Growth of the all-tau sweep with policy (bar: exponent 1.1)",
         ("in", "sizes", "first", "last", "exponent"),
-        rows,
+        list(growths()),
     )
 
 

@@ -39,6 +39,29 @@ def test_bench_runs_the_scripts_of_a_checkout(cli, checkout, tmp_path):
     assert "did you mean 'quick'?" in err
 
 
+def test_the_table_is_the_default_and_json_adds_it_to_a_history(cli, checkout):
+    script = """
+import json, pathlib, sys
+assert sys.argv[1] == "--rows"
+rows = [{"what": "sweep", "size": "S=5", "ratio": float(pathlib.Path("ratio").read_text())}]
+pathlib.Path(sys.argv[2]).write_text(json.dumps(rows))
+print("a table")
+"""
+    (checkout / "benchmarks" / "table.py").write_text(script)
+    (checkout / "ratio").write_text("0.9")
+    code, out, _ = cli("bench")
+    assert (code, out.splitlines()[:2]) == (0, ["== table", "a table"])
+    assert not (checkout / "benchmarks" / "history.jsonl").exists()
+    for ratio, before in (("0.9", None), ("0.5", 0.9)):
+        (checkout / "ratio").write_text(ratio)
+        code, out, _ = cli("bench", "--json")
+        (found,) = strict(out)["benchmarks"]
+        assert found["lines"] == [{"what": "sweep", "size": "S=5", "ratio": float(ratio), "before": before}]
+    history = (checkout / "benchmarks" / "history.jsonl").read_text().splitlines()
+    assert [strict(line)["lines"][0]["ratio"] for line in history] == [0.9, 0.5]
+    assert cli("bench", "all")[0] == 1  # the other script fails
+
+
 def test_an_installed_package_has_no_benchmarks(cli, tmp_path, monkeypatch):
     monkeypatch.setattr(
         bqrl.cli.bench, "__file__", str(tmp_path / "lib" / "site-packages" / "bqrl" / "cli" / "bench.py")

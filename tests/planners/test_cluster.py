@@ -1,5 +1,6 @@
 """Sweeps on clusters of two and four processes: the bits of one machine, also if workers are killed in the middle."""
 
+import json
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ from dask_processes import ENVIRONMENT, WORKER, start, start_scheduler, stop
 from oracles import random_mdp
 
 import bqrl
+from bqrl.cli.commands import run
 from bqrl.errors import SizeError
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.planners import cluster as module
@@ -124,6 +126,16 @@ def test_other_objectives_share_their_sweeps(client, goal):
     one, other = bqrl.solve(mdp, goal), bqrl.solve(mdp, goal, cluster=client)
     assert (one.value, one.upper, one.certain) == (other.value, other.upper, other.certain)
     assert same_law(one.law, other.law)
+
+
+def test_the_command_line_plans_on_a_cluster(client, capsys):
+    answers = []
+    for more in ([], ["--cluster", client.scheduler.address]):
+        assert run(["solve", "SafeOrRisky", "--tau", "0.1", "--json", *more]) == 0
+        answers.append(json.loads(capsys.readouterr().out)["levels"])
+    for level in (*answers[0], *answers[1]):
+        level.pop("seconds", None)
+    assert answers[0] == answers[1]
 
 
 @pytest.mark.slow

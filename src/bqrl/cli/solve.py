@@ -41,7 +41,7 @@ from bqrl.results.words import sentence
 
 CHOICES = (
     "radius", "attitude", "randomized", "at_least", "margin", "secondary", "arithmetic", "points", "gap", "max_nodes", "rule",
-    "order", "folder", "precision",
+    "order", "folder", "precision", "cluster",
 )  # fmt: skip
 LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
 COMPARE = "Show the plan beside the risk-neutral and the three best constant policies."
@@ -59,6 +59,7 @@ RULE = (
 ORDER = "With --rule threshold: the states from low to high, separated by commas."
 TABLE = "The decisions as a spreadsheet (.xlsx or .csv): a rule by states and stages, else one row per situation."
 FOLDER = "Folder for checkpoints of plans that do not fit into memory; nothing is left there."
+CLUSTER = "Share the sweep among the workers of the Dask scheduler at ADDRESS (trusted networks only)."
 PRECISION = "float32 stores probabilities in half the memory, with a stated error."
 GAP = "Refine that grid until the gap is this small; with --no-randomized: the gap to prove."
 
@@ -92,6 +93,7 @@ class Solve(ProblemOptions):
     folder: Annotated[str | None, Option(metavar="DIR", help=FOLDER)] = None
     precision: Annotated[str | None, Option(help=PRECISION)] = None
     table: Annotated[Path | None, Option(metavar="FILE", help=TABLE)] = None
+    cluster: Annotated[str | None, Option(metavar="ADDRESS", help=CLUSTER)] = None
     decimal: Annotated[str, Option(help=DECIMAL)] = "."
 
     def run(self) -> None:
@@ -186,7 +188,7 @@ def plan_goals(
         begun = time.perf_counter()
         limits = _drop_unset(settings, *LIMITS)
         watch.phase("forecasting time and memory")
-        expected = bqrl.forecast(mdp, **limits)
+        expected = bqrl.forecast(mdp, **{name: value for name, value in limits.items() if name != "cluster"})
         watch.phase(f"planning, {expected.short}" if expected.seconds > WORTH_SAYING else "planning", mdp.H)
         curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **limits)
         tracked = watch.track(levels, "evaluating the policies")

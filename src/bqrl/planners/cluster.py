@@ -46,7 +46,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.products import by_products
 from bqrl.mdp.sums import SumRange, sums_of
 from bqrl.mdp.unstored import StepModel
-from bqrl.planners.on_demand import PRECISIONS, Model, ValueArray, kernel_of, narrows, rows_of, unit_range
+from bqrl.planners.on_demand import PRECISIONS, Model, ValueArray, kept_in, kernel_of, narrows, rows_of, unit_range
 from bqrl.planners.sweep import at_start, product_states
 from bqrl.policies.forward import empty_masses, played_by_sum, push_stage, sums_on
 from bqrl.policies.markov import MarkovPolicy
@@ -243,26 +243,20 @@ class Cluster:
         return f"add one with `dask worker {self.address} --nthreads 1`"
 
     def worker_bytes(self, mdp: Model, grid: Grid, *, means: bool, precision: str = "float64") -> int:
-        """Return the memory of a backward pass on the worker that needs most: a block, the next one with its pieces, a copy."""
-        task, count = Pass(grid, NO_GOAL, EMPTY, means=means, precision=precision), len(self.workers)
-        way, most = choose_way(mdp, task, count), 0
-        for h in range(mdp.H):
-            for part in cut(mdp, task, h, way, count):
-                needed = needed_of(mdp, task, h, part)
-                most = max(most, part.states * part.width + 2 * needed.states * needed.width)
-        return most * task.layers * np.dtype(PRECISIONS[precision]).itemsize
+        """Return the memory of a backward pass on the worker that needs most."""
+        return pass_bytes(mdp, Pass(grid, NO_GOAL, EMPTY, means=means, precision=precision), len(self.workers))
 
     # -- backward ----------------------------------------------------------------------------------------------------------
 
     def backward(
         self, mdp: Model, grid: Grid, goal: Goal, terminal: FloatArray, *, extra: int = 1, means: bool,
-        precision: str = "float64", counted: bool = True, tick: Callable[[int], None] | None = None,
+        precision: str = "float64", counted: bool = True, folder: Path | None = None, tick: Callable[[int], None] | None = None,
     ) -> Found:  # fmt: skip
-        """Return the result of a backward pass; the arguments are those of `Pass`."""
+        """Return the result of a backward pass; the arguments are those of `Pass`, and a folder for the tables of actions."""
         task = Pass(grid, goal, terminal, extra, means, precision, counted)
-        return self._repeated(lambda: self._backward(mdp, task, tick))
+        return self._repeated(lambda: self._backward(mdp, task, folder, tick))
 
-    def _backward(self, mdp: Model, task: Pass, tick: Callable[[int], None] | None) -> Found:
+    def _backward(self, mdp: Model, task: Pass, folder: Path | None, tick: Callable[[int], None] | None) -> Found:
         count = len(self.workers)
         way, tables = choose_way(mdp, task, count), list[ActionArray]()
         held = self._hold(mdp), self._hold(task.grid, task.grid.units)
@@ -273,9 +267,9 @@ class Cluster:
             sent = zip(parts, futures, strict=True) if task.means else ()
             actions = [self._submit(_actions_of, one, worker=part.owner) for part, one in sent]
             if after.futures:
-                self._collect(mdp, after, tables, tick)  # while the workers compute stage h
+                self._collect(mdp, after, tables, folder, tick)  # while the workers compute stage h
             after = Stage(h, parts, futures, actions)
-        self._collect(mdp, after, tables, tick)
+        self._collect(mdp, after, tables, folder, tick)
         return Found(at_start(mdp.mu[mdp.mu > 0.0], self._first_rows(mdp, task, after)), tables[::-1])
 
     def _submit_block(
@@ -307,7 +301,14 @@ class Cluster:
             pieces.append(Piece(found, own, _within(rows, needed.rows), _within(columns, needed.columns)))
         return pieces
 
-    def _collect(self, mdp: Model, stage: Stage, tables: list[ActionArray], tick: Callable[[int], None] | None) -> None:
+    def _collect(
+        self,
+        mdp: Model,
+        stage: Stage,
+        tables: list[ActionArray],
+        folder: Path | None,
+        tick: Callable[[int], None] | None,
+    ) -> None:
         """Wait for the blocks of a stage; add its table of actions to `tables` if there are any."""
         self._wait(stage.futures)
         if stage.actions:
@@ -315,7 +316,7 @@ class Cluster:
             table = np.empty(shape, action_dtype(mdp.A))
             for part, found in zip(stage.parts, self._results(stage.actions), strict=True):
                 table[part.rows, part.columns] = found
-            tables.append(read_only(table))
+            tables.append(kept_in(folder, table))
         if tick is not None:
             tick(stage.h)
 
@@ -455,6 +456,16 @@ def choose_way(mdp: Model, task: Pass, workers: int) -> str:
         by_columns += LOOP * outcomes * M / min(workers, M) + before + sent * S * min(most - least, M)
         by_states += LOOP * outcomes * M / workers + before / workers + sent * S * M * (workers - 1) / workers
     return COLUMNS if by_columns <= by_states else STATES
+
+
+def pass_bytes(mdp: Model, task: Pass, workers: int) -> int:
+    """Return the memory of a pass on the worker that needs most: a block, what it needs of the next stage, and a copy of that."""
+    way, most = choose_way(mdp, task, workers), 0
+    for h in range(mdp.H):
+        for part in cut(mdp, task, h, way, workers):
+            needed = needed_of(mdp, task, h, part)
+            most = max(most, part.states * part.width + 2 * needed.states * needed.width)
+    return most * task.layers * np.dtype(PRECISIONS[task.precision]).itemsize
 
 
 def cut(mdp: Model, task: Pass, h: int, way: str, workers: int) -> list[Part]:

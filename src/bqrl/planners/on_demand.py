@@ -125,17 +125,19 @@ class OnDemand:
         mdp, grid, near = self.mdp, self.grid, None
         narrow, first = narrowed(mdp, grid, int(grid.column(0, target, EXTRA)))
         if self.cluster is not None:
-            check_tables(mdp, narrow, self.max_bytes)
+            if self.folder is None:
+                check_tables(mdp, narrow, self.max_bytes)
             with stage_line(mdp, narrow, None) as say:
                 found = self.cluster.backward(
-                    mdp, narrow, goal_on(grid), terminal_row(means=True), means=True, tick=say
+                    mdp, narrow, goal_on(grid), terminal_row(means=True), means=True, folder=self.folder, tick=say
                 )
             near = Near(read_only(first[:-1]), tuple(found.tables))
-        elif policy_bytes(mdp, narrow) <= self.max_bytes:
+        elif policy_bytes(mdp, narrow, in_folder=self.folder is not None) <= self.max_bytes:
+            folder = None if policy_bytes(mdp, narrow) <= self.max_bytes else self.folder
             passes, tables = backward(mdp, narrow, goal_on(grid), 0, mdp.H, terminal(mdp, means=True), means=True), []
             with stage_line(mdp, narrow, None) as say:
                 for h, _, action in passes:
-                    tables.append(read_only(action))
+                    tables.append(kept_in(folder, action))
                     if say is not None:
                         say(h)
             near = Near(read_only(first[:-1]), tuple(tables[::-1]))
@@ -185,6 +187,16 @@ def unit_range(mdp: Model, grid: Lattice, h: int) -> tuple[int, int]:
     """Return the smallest and the largest reward of a stage in steps."""
     units = grid.units if isinstance(mdp, StepModel) else grid.stage_units(mdp, h)
     return int(units.min()), int(units.max())
+
+
+def kept_in(folder: Path | None, table: ActionArray) -> ActionArray:
+    """Return a table of actions, read-only; with a folder it is read from a file there that has no name."""
+    if folder is None:
+        return read_only(table)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(np.ascontiguousarray(table).data)
+        file.flush()
+        return read_only(np.memmap(file, table.dtype, "r", shape=table.shape))
 
 
 class Checkpointed(StageTables):
@@ -304,9 +316,9 @@ def values_bytes(mdp: Model, grid: Grid, precision: str = "float64") -> int:
     return two_stages(mdp, grid, np.dtype(PRECISIONS[precision]).itemsize)
 
 
-def policy_bytes(mdp: Model, grid: Grid) -> int:
-    """Return the memory of a pass with means and the actions of all stages."""
-    return two_stages(mdp, grid, 16) + table_bytes(mdp, grid)
+def policy_bytes(mdp: Model, grid: Grid, *, in_folder: bool = False) -> int:
+    """Return the memory of a pass with means and the actions of all stages, which may be in a folder."""
+    return two_stages(mdp, grid, 16) + (0 if in_folder else table_bytes(mdp, grid))
 
 
 def table_bytes(mdp: Model, grid: Grid) -> int:
@@ -326,7 +338,7 @@ def checkpoint_bytes(mdp: Model, grid: Grid, *, in_folder: bool) -> int:
 def on_demand_bytes(mdp: Model, grid: Lattice, *, in_folder: bool, precision: str = "float64") -> int:
     """Return the memory of a plan for one target in the middle of the grid: the values first, then its policy."""
     narrow, _ = narrowed(mdp, grid, int(grid.size[0]) // 2)
-    policy = min(policy_bytes(mdp, narrow), checkpoint_bytes(mdp, grid, in_folder=in_folder))
+    policy = min(policy_bytes(mdp, narrow, in_folder=in_folder), checkpoint_bytes(mdp, grid, in_folder=in_folder))
     return max(values_bytes(mdp, grid, precision), policy)
 
 

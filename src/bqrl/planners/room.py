@@ -9,11 +9,19 @@ from typing import Any
 from bqrl.checks import bad_value, choice, number
 from bqrl.errors import SizeError
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid
-from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.grid import EMPTY, Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.unstored import StepModel
-from bqrl.planners.cluster import Cluster, as_cluster
-from bqrl.planners.on_demand import PRECISIONS, Model, check_tables, narrows, on_demand_bytes
+from bqrl.planners.cluster import NO_GOAL, Cluster, Pass, as_cluster, pass_bytes
+from bqrl.planners.on_demand import (
+    PRECISIONS,
+    Model,
+    check_tables,
+    narrowed,
+    narrows,
+    on_demand_bytes,
+    table_bytes,
+)
 
 MAX_BYTES = 4 * 2**30
 
@@ -140,6 +148,12 @@ def _too_large(mdp: Model, columns: Grid, needed: int, max_bytes: float, *, fold
     elif columns.exact:
         kind, other = "an exact", f"give points{fewer} for a bracket"
     other = f"give folder for its checkpoints, with which it fits, {other}" if folder_helps else other
+    if isinstance(columns, Lattice) and narrows(mdp, columns):
+        task, most = Pass(columns, NO_GOAL, EMPTY), 1024
+        workers = next((2**i for i in range(1, 11) if pass_bytes(mdp, task, 2**i) <= max_bytes), most)
+        actions = table_bytes(mdp, narrowed(mdp, columns, int(columns.size[0]) // 2)[0])
+        if workers < most and actions <= max_bytes:
+            other += f", give cluster with {workers} workers of that size"
     return SizeError(
         f"a plan for {mdp.S} states on {kind} grid of {columns.size[0]} returns must fit into max_bytes={limit}, got "
         f"{got}; {other}, shorten the horizon or raise max_bytes", needed=needed, limit=max_bytes, name="max_bytes",

@@ -51,7 +51,7 @@ from bqrl.study.tables import level_name
 
 HELD = (0.0, 0.02, 0.05)  # shares of probability that may be off, in the output of `solve`
 PAGE_SECONDS = 5.0  # for the same on a page, per plan
-LIMITS = ("points", "max_bytes", "folder", "precision")  # settings that limit a sweep
+LIMITS = ("points", "max_bytes", "folder", "precision", "cluster")  # settings of a sweep
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
 SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns for further levels: five seconds on two cores of 2024
 FILES = (  # files that a folder may hold; POLICY_FILES are those of each objective
