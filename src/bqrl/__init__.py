@@ -73,6 +73,7 @@ _NAMES = {  # public names by module
     "study.compare": "compare",
     "study.scores": "Experiment",
     "study.simulate": "simulate",
+    "study.suite": "Suite",
 }
 _HOME = {name: f"bqrl.{module}" for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted([*_HOME, *_MODULES])

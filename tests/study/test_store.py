@@ -11,10 +11,11 @@ from small_study import Heard
 
 import bqrl
 from bqrl import Quantile
+from bqrl.learners import code
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run, learn
 from bqrl.mdp.files.npz import pack, unpack
-from bqrl.study import store, workers
+from bqrl.study import store
 from bqrl.study.problems import problem_of
 from bqrl.study.store import RunSpec, Store, Timing, execute, from_bytes, to_bytes
 from bqrl.study.workers import PLAYED
@@ -310,9 +311,9 @@ def test_the_fingerprint_follows_the_code(monkeypatch, tmp_path):
     (tmp_path / "loops").mkdir()
     (tmp_path / "loops/law.py").write_text("x = 1\n")
     monkeypatch.setattr(bqrl, "__file__", str(tmp_path / "__init__.py"))
-    first = workers.fingerprint.__wrapped__()
+    first = code.fingerprint.__wrapped__()
     (tmp_path / "loops/law.py").write_text("x = 2\n")
-    assert workers.fingerprint.__wrapped__() != first
+    assert code.fingerprint.__wrapped__() != first
 
 
 @pytest.fixture(scope="module")

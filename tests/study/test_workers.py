@@ -17,9 +17,10 @@ from worker_calls import die, die_once, double, environment, fail, fail_oddly
 
 import bqrl
 from bqrl import Quantile
+from bqrl.learners.code import CODE
 from bqrl.study.problems import problem_of
 from bqrl.study.store import RunSpec, execute
-from bqrl.study.workers import CODE, LocalWorkers, LostWorkersError, Workers, carry_out
+from bqrl.study.workers import LocalWorkers, LostWorkersError, Workers, carry_out
 
 WAIT = 120.0  # seconds that a call may take
 BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]

@@ -722,7 +722,7 @@ class Estimate(StoredEstimate, Charted):
             for k, s, a in np.argwhere(self.seen).tolist()
         ]
 
-    def chart(self, tau: Objective | float | None = None) -> Any:
+    def chart(self, tau: Objective | float | None = None, *, title: bool | str = True) -> Any:
         """Draw the visits and radii of the rows and, with a level, compare the promise with other plans.
 
         Requires the extra "plots".
@@ -731,12 +731,14 @@ class Estimate(StoredEstimate, Charted):
         ----------
         tau : float, optional
             Level in (0, 1).
+        title : bool or str
+            Whether the chart has its title and subtitle; a text replaces them.
 
         Returns
         -------
         altair chart
         """
-        return views().draw_chart(self, tau)
+        return views().draw_chart(self, tau, title=title)
 
     def coverage(self) -> dict[str, Any]:
         """Return how much the log shows: numbers of episodes, steps and rows, and the median visits of the rows seen."""

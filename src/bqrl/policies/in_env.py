@@ -14,8 +14,10 @@ from bqrl.loops.draws import draw
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.mdp.stepping import Stepper
+from bqrl.policies.convert import predictor
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.protocol import Policy, action_index
+from bqrl.policies.shares import drawn_action
 from bqrl.policies.stochastic import StochasticPolicy
 
 RANDOM = "random"
@@ -60,15 +62,20 @@ class CallingPlayer:
         self.space, self.policy = env.action_space, policy
 
     def begin(self, seed: int) -> None:
-        """Seed the random actions; functions have no seed."""
+        """Seed the random actions, and the draws from probabilities; functions have no seed."""
+        self.chance = np.random.default_rng(seed)
         if self.policy is None:
             self.space.seed(seed)
 
     def act(self, h: int, observation: Any) -> Any:
-        """Return what the policy returns; an array of one Discrete action as an int."""
+        """Return what the policy returns, of Discrete actions as a number: from an array of one, or drawn from probabilities."""
         action = self.space.sample() if self.policy is None else self.policy(observation)
-        single = isinstance(action, np.ndarray) and action.size == 1 and isinstance(self.space, Discrete)
-        return action.reshape(-1)[0] if single else action
+        if not isinstance(self.space, Discrete) or isinstance(action, (int, str)):
+            return action
+        if self.space.n > 1 and np.size(action) == self.space.n:
+            shares = np.asarray(action, dtype=np.float64).reshape(-1)
+            return drawn_action(shares, float(self.chance.random()), h, state=str(observation)) + int(self.space.start)
+        return action.reshape(-1)[0] if isinstance(action, np.ndarray) and action.size == 1 else action
 
     def learn(self, h: int, reward: float, after: Any) -> None:
         """Remember nothing."""
@@ -121,7 +128,7 @@ class PolicyPlayer:
         return s if self.policy.S == 0 or s < self.policy.S else -1
 
 
-def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None) -> Player:
+def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None, deterministic: bool = True) -> Player:
     """Return the player of a policy in an environment; `simulate` explains the arguments."""
     if isinstance(policy, Policy):
         observations = Observations(env.observation_space, bins, type(env.unwrapped).__name__)
@@ -140,8 +147,8 @@ def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None) -> Pl
         return CallingPlayer(env, None)
     if isinstance(getattr(policy, "policy", None), Policy):
         raise bad_type("policy", policy, f"be {FORMS}", type(policy).__name__, remedy="pass plan.policy")
-    if callable(getattr(policy, "predict", None)):
-        return CallingPlayer(env, lambda observation: _predicted(policy, observation))
+    if (seen := predictor(policy, deterministic)) is not None:
+        return CallingPlayer(env, seen)
     if not callable(policy):
         raise bad_type("policy", policy, f"be {FORMS}")
     return CallingPlayer(env, policy)
@@ -178,12 +185,6 @@ def play_steps(steps: Stepper, player: Player, seed: int, episode: int, horizon:
         player.learn(h, reward, after)
         observation = after
     raise steps.error(LONGEST, "an end of the episode", "none", "; pass horizon=")
-
-
-def _predicted(policy: Any, observation: Any) -> Any:
-    """Return the action that an object predicts, as in Stable-Baselines3."""
-    found = policy.predict(observation, deterministic=True)
-    return found[0] if isinstance(found, tuple) else found
 
 
 def chosen_action(policy: Policy, h: int, s: int, memory: Any, chance: np.random.Generator, A: int) -> int:

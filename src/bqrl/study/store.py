@@ -24,13 +24,14 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from bqrl.laws.objectives import Objective
+from bqrl.learners.code import fingerprint
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
 from bqrl.mdp.files.atomic import drafts, write_whole
 from bqrl.mdp.files.npz import pack, unpack
 from bqrl.mdp.model import MDP
-from bqrl.study.problems import Problem, canonical_json
-from bqrl.study.workers import PLAYED, fingerprint
+from bqrl.study.problems import Problem, canonical_json, file_name
+from bqrl.study.workers import PLAYED
 
 FORMAT = 4  # of a result file
 RUNS, LOG = "runs", "runs/study.log"
@@ -55,13 +56,22 @@ class RunSpec:
     horizon: int | None = None  # of an environment
     notes: bool = False  # whether the learner's notes are stored
     key: str = ""  # name of the run if it is not stored
-    code: str = field(default_factory=fingerprint)
+    code: str = field(default_factory=fingerprint)  # of the library
+    own_code: str = ""  # of a learner that is not part of the library
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that can change the result, including the code that computes it."""
         fixed = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "key"}
-        return {**fixed, "format": FORMAT, "objective": self.objective.text, "problem": self.problem.identity}
+        if not self.own_code:
+            del fixed["own_code"]
+        texts = {"objective": self.objective.text, "problem": self.problem.identity, "learner": self.learner_name}
+        return {**fixed, "format": FORMAT, **texts}
+
+    @property
+    def learner_name(self) -> str:
+        """Name of the learner; that of a class or function is its own, wherever it is defined."""
+        return self.learner if isinstance(self.learner, str) else getattr(self.learner, "__qualname__", "learner")
 
     @property
     def name(self) -> str:
@@ -69,7 +79,7 @@ class RunSpec:
         if self.key:
             return self.key
         digest = hashlib.sha256(canonical_json(self.identity).encode()).hexdigest()
-        return f"{self.learner}_{self.episodes}_{self.seed}_{digest[:32]}"
+        return f"{file_name(self.learner_name)}_{self.episodes}_{self.seed}_{digest[:32]}"
 
     def start(self) -> Run:
         """The run before its first episode."""
@@ -78,7 +88,7 @@ class RunSpec:
 
     def __str__(self) -> str:
         params = ", ".join(f"{key}={value}" for key, value in sorted(self.params.items()))
-        what = f"{self.learner}({params}) on {self.problem}"
+        what = f"{self.learner_name}({params}) on {self.problem}"
         return f"{what}, {self.objective.label}, {self.episodes} episodes, seed {self.seed}"
 
 

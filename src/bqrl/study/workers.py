@@ -14,7 +14,6 @@ others can reach the ports.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import multiprocessing
 import os
@@ -27,19 +26,16 @@ import traceback
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import cloudpickle
 
-import bqrl
 from bqrl.checks import whole
 from bqrl.display import count_of
+from bqrl.learners.code import fingerprint
 
-CODE = ("envs", "laws", "learners", "loops", "mdp", "planners", "policies")  # packages whose code determines a result
 ONE_THREAD = (
     "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
@@ -49,17 +45,6 @@ CONNECT_SECONDS = 10  # to a cluster
 LOOK_SECONDS = 5.0  # between two counts of its workers
 
 PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
-
-
-@cache
-def fingerprint() -> str:
-    """The library's version and a hash of the code that computes results; runs of other code have other names."""
-    root = Path(bqrl.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    return f"{bqrl.__version__}+{digest.hexdigest()[:16]}"
 
 
 class LostWorkersError(OSError):
