@@ -35,8 +35,8 @@ def test_learn_prints_a_table_and_what_it_means(cli):
     for heading in (
         "learner",
         "quantile",
-        "cumulative gap",
-        "cumulative regret",
+        "cumulative quantile gap",
+        "cumulative mean regret",
         "mean",
         "optimal after",
     ):

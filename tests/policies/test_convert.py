@@ -325,7 +325,11 @@ BAD = {
         PolicyError,
         "in state 5 at stage 1 must be an index, a name or 2 probabilities, got 0.5",
     ),
-    "a function of a truth value": (lambda h, s: True, PolicyError, "must be an index, a name or 2 probabilities, got True"),
+    "a function of a truth value": (
+        lambda h, s: True,
+        PolicyError,
+        "must be an index, a name or 2 probabilities, got True",
+    ),
     "a function of an unknown action": (
         lambda h, s: 7,
         PolicyError,

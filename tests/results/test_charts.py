@@ -110,7 +110,7 @@ def test_variants_and_unknown_learners_take_no_colour_of_another_learner_while_t
 
 def test_any_number_of_learners_have_colours_that_one_can_tell_apart():
     """Once, the colours repeated after twelve learners."""
-    for count, least in ((12, 60.0), (30, 30.0), (100, 10.0)):
+    for count, least in ((12, 50.0), (30, 30.0), (100, 10.0)):
         many = learner_colours([Contender(label=str(i), learner="psrl", params={"prior": i}) for i in range(count)])
         shades = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in many.values()], float)
         apart = np.linalg.norm(shades[:, None] - shades[None], axis=2)[~np.eye(count, dtype=bool)]
@@ -196,7 +196,7 @@ def test_an_experiment_is_drawn_with_its_bands():
 def test_images_need_no_browser(kind, start):
     chart = law_chart({0.3: bqrl.Law([0.0, 1.0], [0.5, 0.5])}, {0.3: 0.0})
     assert image(chart, kind).startswith(start)
-    assert kind == "pdf" or image(chart.to_dict(), kind) == image(chart, kind)
+    assert kind == "pdf" or image(styled(chart), kind) == image(chart, kind)
 
 
 def test_without_altair_one_line_names_the_extra(monkeypatch):

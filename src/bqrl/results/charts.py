@@ -13,6 +13,7 @@ import colorsys
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,6 +48,11 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 GREY, BROWN, PURPLE, OLIVE = "#888888", "#8C5A2B", "#7B5EA7", "#8A8D1E"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, GREY)
 SPARE = ("#D81B60", "#1FA3A3", GREY)  # for learners and variants without their own colour
+
+
+NAMES = re.compile(
+    r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|(?<![\w.])[A-Za-z_]\w*'
+)  # texts, or names in a Vega expression
 
 
 def import_extra(module: str, needed: str = "charts need Altair and vl-convert") -> ModuleType:
@@ -214,8 +220,16 @@ def with_title(
 
 
 def composable(chart: Any, title: bool | str = True) -> Any:
-    """The chart for users: without what only the page reads, and with its own title, none or the given one."""
+    """The chart for users: without what only the page reads or sets, and with its own title, none or the given one.
+
+    The parameters that controls of the page set become constants, because two charts of one figure must not define the same.
+    """
     chart.usermeta = altair().Undefined
+    params = chart.params if isinstance(chart.params, list) else []
+    values = {one["name"]: one["value"] for one in (param.to_dict() for param in params) if "bind" not in one}
+    if values:
+        spec = {key: part for key, part in chart.to_dict().items() if key not in ("$schema", "config")}
+        chart = altair().Chart.from_dict(_with_constants(spec, values))
     if not isinstance(title, bool):
         chart.title = str(title)
     elif not title:
@@ -223,6 +237,23 @@ def composable(chart: Any, title: bool | str = True) -> Any:
         for part in (*getattr(chart, "hconcat", ()), *getattr(chart, "vconcat", ()), *getattr(chart, "concat", ())):
             part.title = altair().Undefined
     return chart
+
+
+def _with_constants(spec: Any, values: Mapping[str, Any]) -> Any:
+    """A part of a specification with constants in place of parameters."""
+    if isinstance(spec, list):
+        return [_with_constants(part, values) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    found = {}
+    for key, part in spec.items():
+        if key == "params":
+            part = [one for one in part if one.get("name") not in values]
+        if key in ("filter", "expr", "calculate", "test") and isinstance(part, str):
+            part = NAMES.sub(lambda found: json.dumps(values[found[0]]) if found[0] in values else found[0], part)
+        if part or key != "params":
+            found[key] = _with_constants(part, values)
+    return found
 
 
 def join_charts(how: str, *parts: Any) -> Any:
