@@ -228,8 +228,10 @@ def composable(chart: Any, title: bool | str = True) -> Any:
     params = chart.params if isinstance(chart.params, list) else []
     values = {one["name"]: one["value"] for one in (param.to_dict() for param in params) if "bind" not in one}
     if values:
-        spec = {key: part for key, part in chart.to_dict().items() if key not in ("$schema", "config")}
-        chart = altair().Chart.from_dict(_with_constants(spec, values))
+        spec = chart.to_dict()
+        tables = spec.get("datasets", {})
+        spec = {key: part for key, part in spec.items() if key not in ("$schema", "config", "datasets")}
+        chart = altair().Chart.from_dict(_with_constants(spec, values, tables))
     if not isinstance(title, bool):
         chart.title = str(title)
     elif not title:
@@ -239,12 +241,14 @@ def composable(chart: Any, title: bool | str = True) -> Any:
     return chart
 
 
-def _with_constants(spec: Any, values: Mapping[str, Any]) -> Any:
-    """A part of a specification with constants in place of parameters."""
+def _with_constants(spec: Any, values: Mapping[str, Any], tables: Mapping[str, Any]) -> Any:
+    """A part of a specification with constants in place of parameters, and with its data in place."""
     if isinstance(spec, list):
-        return [_with_constants(part, values) for part in spec]
+        return [_with_constants(part, values, tables) for part in spec]
     if not isinstance(spec, dict):
         return spec
+    if spec.get("name") in tables:
+        return {key: part for key, part in spec.items() if key != "name"} | {"values": tables[spec["name"]]}
     found = {}
     for key, part in spec.items():
         if key == "params":
@@ -252,7 +256,7 @@ def _with_constants(spec: Any, values: Mapping[str, Any]) -> Any:
         if key in ("filter", "expr", "calculate", "test") and isinstance(part, str):
             part = NAMES.sub(lambda found: json.dumps(values[found[0]]) if found[0] in values else found[0], part)
         if part or key != "params":
-            found[key] = _with_constants(part, values)
+            found[key] = _with_constants(part, values, tables)
     return found
 
 
