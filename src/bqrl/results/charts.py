@@ -70,7 +70,8 @@ def styled(chart: Any) -> dict[str, Any]:
     """Specification of a chart in the style of the library; the chart's own configuration wins."""
     if isinstance(chart, Mapping):
         return dict(chart)
-    own = {} if chart.config is altair().Undefined else chart.config
+    own = getattr(chart, "config", {})
+    own = {} if own is altair().Undefined else own
     return dict(chart.to_dict()) | {"config": STYLE | (own if isinstance(own, dict) else own.to_dict())}
 
 
