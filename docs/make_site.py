@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 
 import bqrl
 from bqrl.cli.commands import COMMANDS, app
+from bqrl.results.charts import styled
 from bqrl.results.page import library
 
 ROOT = Path(__file__).parents[1]
@@ -78,7 +79,7 @@ def with_charts(text: str) -> str:
         name = found[2]
         if name not in PICTURES or name in STILL:
             return found[0]
-        spec = json.dumps(PICTURES[name]().to_dict()).replace("<", "\\u003c")
+        spec = json.dumps(styled(PICTURES[name]())).replace("<", "\\u003c")
         place = f'<div class="bqrl-chart" role="img" aria-label="{found[1]}"></div>'
         return f'{place}\n<script type="application/json">{spec}</script>\n'
 

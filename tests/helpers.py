@@ -119,3 +119,25 @@ def colours_of(spec):
         scale = part.get("encoding", {}).get("color", {}).get("scale") or {}
         found |= dict(zip(scale.get("domain", ()), scale.get("range", ()), strict=False))
     return found
+
+
+# A learner in a file of its own, which plays one action.
+OWN = """
+import numpy as np
+
+import bqrl
+
+
+class Mine(bqrl.Learner):
+    name = "mine"
+
+    def __init__(self, task, rng, action=0):
+        super().__init__(task, rng)
+        self.action = action
+
+    def plan(self):
+        return np.full((self.task.H, self.task.S), self.action)
+
+    def observe(self, episode):
+        pass
+"""

@@ -1,7 +1,10 @@
 """`load` and `save`: what a file holds comes back as what it is."""
 
+import csv
+
 import numpy as np
 import pytest
+from helpers import Corridor
 from mdp_strategies import assert_same, assert_same_noise
 
 import bqrl
@@ -43,8 +46,67 @@ def test_a_checkpoint_is_named_as_such(tmp_path):
 
 
 def test_save_says_what_it_takes(tmp_path):
-    with pytest.raises(ArgumentTypeError, match=r"thing must be a model, policy, plan, record or estimate, got 'Law'"):
+    with pytest.raises(
+        ArgumentTypeError,
+        match=r"thing must be a model, policy, plan, record, experiment, suite, estimate or chart, got 'Law'",
+    ):
         bqrl.save(bqrl.solve(MODEL, 0.3).law, tmp_path / "p.npz")
+
+
+def test_an_experiment_and_a_suite_come_back(tmp_path):
+    given = {"tau": 0.3, "episodes": 12, "seeds": [3, 5], "workers": 1}
+    suite = bqrl.compare({"first": MODEL, "Safe, or ü": "SafeOrRisky"}, ["sarsa", ("x, y", "psrl", {})], **given)
+    for thing, name in ((suite, "suite.npz"), (suite["first"], "one.npz")):
+        bqrl.save(thing, tmp_path / name)
+        found = bqrl.load(tmp_path / name)
+        assert type(found) is type(thing)
+        assert found.rows() == thing.rows()
+        assert found.curves("mean_regret") == thing.curves("mean_regret")
+    assert found.seeds == (3, 5)
+    assert (
+        found.values("sarsa", "capped").tolist() == suite["first"].values("sarsa", "capped").tolist()
+    )  # needs the model
+    mine, other = suite["first"].records["x, y"][1], found.records["x, y"][1]
+    assert (other.returns.tobytes(), other.pmf.tobytes()) == (mine.returns.tobytes(), mine.pmf.tobytes())
+    assert other.settings == mine.settings
+    with pytest.raises(ArgumentError, match=r"path must end in \.npz or \.csv, got 'x\.json'"):
+        bqrl.save(suite, tmp_path / "x.json")
+    content = (tmp_path / "one.npz").read_bytes()
+    (tmp_path / "bad.npz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(FileFormatError, match=r"bad\.npz"):
+        bqrl.load(tmp_path / "bad.npz")
+
+
+def test_an_experiment_without_a_known_kernel_comes_back(tmp_path):
+    thing = bqrl.compare(Corridor(), ["q-learning"], tau=0.3, episodes=5, seeds=2, workers=1, horizon=6)
+    bqrl.save(thing, tmp_path / "x.npz")
+    found = bqrl.load(tmp_path / "x.npz")
+    assert (found.known, found.rows()) == (False, thing.rows())
+    bqrl.save(thing, tmp_path / "x.csv")
+    rows = list(csv.DictReader((tmp_path / "x.csv").read_text().splitlines()))
+    assert {row["measure"] for row in rows} == {"return"}
+
+
+def test_curves_are_saved_with_their_band_seeds_and_versions(tmp_path):
+    thing = bqrl.compare(MODEL, ["sarsa"], tau=0.3, episodes=5, seeds=[3, 5], workers=1)
+    bqrl.save(thing, tmp_path / "x.csv")
+    rows = list(csv.DictReader((tmp_path / "x.csv").read_text().splitlines()))
+    assert [row["measure"] for row in rows] == ["gap"] * 5 + ["mean_regret"] * 5 + ["return"] * 5
+    for row, same in zip(rows, thing.curves("gap"), strict=False):
+        assert {key: type(value)(row[key]) for key, value in same.items()} == same
+        assert (row["seeds"], row["seed_numbers"], row["objective"]) == ("2", "3 5", "quantile:0.3")
+        assert f"bqrl {bqrl.__version__}, code {bqrl.__version__}+" in row["versions"]
+        assert "numpy" in row["versions"]
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("c.pdf", b"%PDF"), ("c.svg", b"<svg"), ("c.png", b"\x89PNG"), ("c.html", b"<!DOC")]
+)
+def test_charts_are_saved_by_their_ending(tmp_path, name, start):
+    bqrl.save(bqrl.Law([0.0, 1.0], [0.5, 0.5]).chart(), tmp_path / name)
+    assert (tmp_path / name).read_bytes().lstrip().startswith(start)
+    with pytest.raises(ArgumentError, match=r"path must end in \.pdf, .* got 'c\.gif'"):
+        bqrl.save(bqrl.Law([0.0, 1.0], [0.5, 0.5]).chart(), tmp_path / "c.gif")
 
 
 def test_mdp_save_and_policy_save_are_the_same_writers(tmp_path):

@@ -62,6 +62,7 @@ from bqrl.results.report import report as report
 from bqrl.study.compare import compare as compare
 from bqrl.study.scores import Experiment as Experiment
 from bqrl.study.simulate import simulate as simulate
+from bqrl.study.suite import Suite as Suite
 
 __version__: str
 __all__: list[str]

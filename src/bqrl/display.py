@@ -198,8 +198,13 @@ class Charted(Tabular):
 
     __slots__ = ()
 
-    def chart(self) -> Any:
-        """The object as an Altair chart; requires the extra "plots".
+    def chart(self, *, title: bool | str = True) -> Any:
+        """The object as an Altair chart, which can be combined with others; requires the extra "plots".
+
+        Parameters
+        ----------
+        title
+            Whether the chart has its title and subtitle; a text replaces them.
 
         Returns
         -------
@@ -211,6 +216,6 @@ class Charted(Tabular):
         Examples
         --------
         >>> from bqrl import Law
-        >>> Law([0.0, 1.0], [0.5, 0.5]).chart().save("law.html")  # doctest: +SKIP
+        >>> bqrl.save(Law([0.0, 1.0], [0.5, 0.5]).chart(), "law.pdf")  # doctest: +SKIP
         """
-        return views().draw_chart(self)
+        return views().draw_chart(self, title=title)

@@ -1,10 +1,11 @@
 """`bqrl compare`: several learners on common random numbers."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
-from helpers import SHORT, strict
+from helpers import OWN, SHORT, strict
 
 import bqrl
 from bqrl.cli.compare import read_learners
@@ -68,6 +69,46 @@ def test_learners_are_compared_on_common_noise(cli, tmp_path):
     returns = [bqrl.Record.load(tmp_path / "o" / f"record_{name}_seed42.npz").returns for name in LEARNERS]
     assert np.ptp(returns[0]) > 0
     assert all(np.array_equal(returns[0], other) for other in returns[1:])
+
+
+def test_own_learners_are_compared_and_classes_of_one_name_kept_apart(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "own.py").write_text(OWN)
+    asked = ("--tau", 0.5, *SHORT, "--workers", 1)
+    chosen = ("one/own.py:Mine", "other/own.py:Mine:action=1", "other/own.py:Mine", "sarsa")
+    options = [part for name in chosen for part in ("--learner", name)]
+    code, out, err = cli("compare", "SafeOrRisky", *asked, *options, "--out", tmp_path / "o", "--json")
+    assert (code, err) == (0, "")
+    labels = ["mine, one/own.py:Mine", "mine, action=1", "mine, other/own.py:Mine", "SARSA"]
+    assert [one["label"] for one in strict(out)["learners"]] == labels
+    assert len(list((tmp_path / "o").glob("record_*.npz"))) == 8
+    assert len(list((tmp_path / "o/runs").glob("*.npz"))) == 6  # equal code is one learner, wherever it lies
+    code, out, err = cli(
+        "learn", "SafeOrRisky", "--tau", 0.5, *SHORT, "--learner", "one/own.py:Mine", "--set", "action=1"
+    )
+    assert (code, err) == (0, "")
+    assert "mine" in out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("np.full(", "self.broken("), "AttributeError in episode 1 of mine, seed 42: 'Mine' object has no attribute"),
+        (("self.action)", "99)"), "in episode 1 of mine, seed 42: the policy must play an action from 0 to 1, got 99"),
+        (("return np", "return None and np"), "in episode 1 of mine, seed 42: Mine.plan() must return a bqrl.Policy"),
+    ],
+)
+def test_a_wrong_learner_is_one_line_with_its_episode(cli, tmp_path, change, message):
+    (tmp_path / "own.py").write_text(OWN.replace(*change))
+    code, _, err = cli(
+        "compare", "SafeOrRisky", "--tau", 0.5, *SHORT, "--workers", 1, "--learner", f"{tmp_path}/own.py:Mine"
+    )
+    assert code == 2
+    assert err.startswith(f"bqrl: {message}")
+    assert err.count("\n") == 1
 
 
 def test_a_probability_below_1_is_not_printed_as_1(cli, tiny, monkeypatch):

@@ -35,8 +35,8 @@ def test_learn_prints_a_table_and_what_it_means(cli):
     for heading in (
         "learner",
         "quantile",
-        "cumulative gap",
-        "cumulative regret",
+        "cumulative quantile gap",
+        "cumulative mean regret",
         "mean",
         "optimal after",
     ):
@@ -64,7 +64,7 @@ def test_learn_measures_what_the_library_measures(cli):
         assert row["value"] == final.quantile(0.3)
         assert row["mean"] == pytest.approx(final.mean())
         assert row["gap"] == pytest.approx(record.gap().sum())
-        assert row["regret"] == pytest.approx(record.expected_regret().sum())
+        assert row["mean_regret"] == pytest.approx(record.expected_regret().sum())
         assert row["return"] == pytest.approx(record.returns.mean())
     for key, value in learner["mean"].items():
         assert value == pytest.approx(np.mean([row[key] for row in learner["runs"]]))

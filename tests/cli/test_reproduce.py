@@ -1,12 +1,15 @@
 """`bqrl reproduce`: a small study by command."""
 
 import json
+import shutil
 
 import pytest
-from helpers import not_announced
+from helpers import OWN, not_announced
 from small_study import SMALL, results_of
 
 from bqrl.cli.commands import run
+from bqrl.cli.reproduce import PAPER, _is_of_paper
+from bqrl.papers import paper_file
 from bqrl.results.result import check_folder
 from bqrl.results.study_view import StudyView
 from bqrl.study.settings import read_settings
@@ -46,6 +49,31 @@ def test_it_writes_the_study_and_reports_it_in_short(cli, made, study_file, tmp_
     code, out, err = cli("--study", study_file, "--out", tmp_path, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["session"]["runs_made"] == 0
+
+
+def test_one_file_adds_a_learner_to_a_study_and_its_other_runs_are_kept(cli, made, study_file, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "more.toml").write_text(
+        f"extends = '{study_file}'\n[learners.mine]\nlearner = 'own.py:Mine'\nlabel = 'My own'\n"
+    )
+    shutil.copytree(made / "runs", tmp_path / "o/runs")
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "o/runs").glob("*.npz")}
+    assert cli("--study", tmp_path / "more.toml", "--out", tmp_path / "o", "--json")[0] == 0
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "o/runs").glob("*.npz")}
+    assert before.items() <= after.items()
+    assert {name.partition("_")[0] for name in after.keys() - before.keys()} == {"Mine"}
+    assert "My own" in (tmp_path / "o/held_out.csv").read_text()
+    assert str(tmp_path) not in (tmp_path / "o/result.json").read_text()
+
+
+def test_the_view_of_the_paper_shows_its_study_with_further_learners(study_file, tmp_path):
+    own = paper_file("study.toml")
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "more.toml").write_text("extends = 'ucb_bqrl'\n[learners.mine]\nlearner = 'own.py:Mine'\n")
+    spec = read_settings(tmp_path / "more.toml", Spec, quick=True, known={PAPER: own})
+    assert list(spec.learners)[-1] == "mine"
+    assert _is_of_paper(spec, own)
+    assert not _is_of_paper(read_settings(study_file, Spec, quick=True), own)
 
 
 def test_a_quick_run_goes_to_a_folder_of_its_own(cli, study_file, tmp_path, monkeypatch):

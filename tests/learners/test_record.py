@@ -265,3 +265,85 @@ def test_distinct_laws_are_those_of_a_dictionary_of_rows():
     for columns in (np.arange(8), laws.columns()):
         assert np.array_equal(laws.pmf(columns)[places], np.array(rows)[:, columns])
     assert DistinctLaws().pmf(np.arange(3)).shape == (0, 3)
+
+
+class Alternating(bqrl.Learner):
+    """Plays a policy that draws its actions in every second episode, and one with a memory in the others."""
+
+    episode = 0
+
+    def plan(self):
+        self.episode += 1
+        return Drawing() if self.episode % 2 else Remembering()
+
+    def observe(self, episode):
+        pass
+
+
+class Drawing(bqrl.Policy):
+    """Draws its actions with a coin of its own."""
+
+    coin = np.random.default_rng(7)
+
+    def act(self, h, s, memory):
+        return int(self.coin.random() < 0.5)
+
+
+class Remembering(bqrl.Policy):
+    """Changes its action after two rises."""
+
+    def start(self, u=None):
+        return 0
+
+    def act(self, h, s, memory):
+        return int(memory < 2)
+
+    def next(self, memory, h, s, action, reward, s_next):
+        return min(2, memory + (s_next > s))
+
+
+GOALS = [bqrl.Quantile(0.1), bqrl.Quantile(0.5), bqrl.CVaR(0.2), bqrl.Mean(), bqrl.Entropic(0.5), bqrl.Chance(0.5)]
+
+
+def test_a_record_says_which_laws_were_simulated_and_how_sure_they_are(tmp_path):
+    mdp = bqrl.envs.make("AssetSelling", offers=5, horizon=4, start=1)
+    record = bqrl.learn(mdp, Alternating, tau=0.1, episodes=6, seed=1)
+    assert record.scores == "simulated"
+    assert record.sampled[record.law_of].tolist() == [True, False] * 3
+    fair = np.full((mdp.S, mdp.A), 0.5)
+    truth = [bqrl.evaluate(mdp, fair), bqrl.evaluate(mdp, Remembering())]
+    for goal in GOALS:
+        low, high = record.interval(goal, confidence=0.999)
+        assert np.array_equal(low[1::2], high[1::2])
+        assert high[1::2] == pytest.approx(goal(truth[1]))
+        assert (low[::2] - 1e-12 <= goal(truth[0])).all()
+        assert (goal(truth[0]) <= high[::2] + 1e-12).all()
+        values = record.value(goal)[::2]
+        assert ((low[::2] <= values + 1e-12) & (values <= high[::2] + 1e-12)).all()
+        narrow = record.interval(goal, confidence=0.5)
+        assert (narrow[1] - narrow[0] <= high - low + 1e-12).all()
+    rows = record.rows()
+    assert [row["simulated"] for row in rows] == [True, False] * 3
+    assert rows[1]["value_low"] == rows[1]["value"] == rows[1]["value_high"]
+    record.save(tmp_path / "r.npz")
+    again = bqrl.load(tmp_path / "r.npz")
+    assert np.array_equal(again.sampled, record.sampled)
+    assert np.array_equal(again.interval()[0], record.interval()[0])
+
+
+def test_the_interval_of_a_rounded_law_is_its_bracket():
+    rng = np.random.default_rng(0)
+    mdp = bqrl.MDP(rng.dirichlet(np.ones(4), (4, 2)), rng.normal(size=(4, 2)), horizon=12, discount=0.97)
+    record = bqrl.learn(mdp, "sarsa", tau=0.3, episodes=3, seed=1)
+    assert record.scores == "bracket"
+    low, high = record.interval()
+    assert np.array_equal(low, record.value())
+    assert high - low == pytest.approx(np.full(3, record.law_error))
+    assert not record.sampled.any()
+
+
+def test_versions_and_code_are_part_of_a_record(tmp_path):
+    record = bqrl.learn("SafeOrRisky", Alternating, tau=0.1, episodes=2, seed=1)
+    assert {"bqrl", "code", "python", "numpy"} <= record.settings["versions"].keys()
+    assert len(record.settings["code"]) == 16
+    assert "code" not in bqrl.learn("SafeOrRisky", "sarsa", tau=0.1, episodes=2, seed=1).settings

@@ -1,6 +1,8 @@
 import gc
 import threading
 import time
+from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from bqrl.errors import ArgumentError
 from bqrl.learners.run import Run, learn
 from bqrl.learners.sb3 import find_algorithm
 from bqrl.mdp.model import MDP
+from bqrl.planners.evaluate import evaluate
+from bqrl.policies.stochastic import StochasticPolicy
 
 
 class Greedy:
@@ -54,6 +58,39 @@ def test_an_outside_algorithm_learns_what_changes_with_the_stage(start, encoding
     record = learn(alternating(start), "sb3", 0.5, 120, 1, algorithm=Greedy, encoding=encoding)
     assert record.means()[-1] == pytest.approx(4.0)
     assert record.means()[0] < 4.0
+
+
+class Sampling(Greedy):
+    """The same with the policy of Stable-Baselines3, which draws its actions."""
+
+    class policy:  # noqa: N801  its name there
+        """Prefers action 1 where it has the larger value."""
+
+        values: ClassVar = {}
+
+        @classmethod
+        def get_distribution(cls, observations):
+            rows = np.array([[cls.values.get((x.tobytes(), a), 0.0) for a in range(2)] for x in observations])
+            shares = np.exp(3.0 * rows)
+            return SimpleNamespace(distribution=SimpleNamespace(probs=shares / shares.sum(axis=1, keepdims=True)))
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.policy.values = self.value
+
+
+def test_the_probabilities_of_an_outside_algorithm_are_scored_exactly():
+    mdp = alternating()
+    record = learn(mdp, "sb3", 0.5, 60, 1, algorithm=Sampling, deterministic=False)
+    assert isinstance(record.final_policy, StochasticPolicy)
+    assert record.scores == "exact"
+    assert record.means()[-1] == pytest.approx(evaluate(mdp, record.final_policy).exact_mean)
+    assert 2.0 < record.means()[-1] < 4.0
+    assert record.means()[0] == pytest.approx(2.0)  # nothing is known: a fair coin
+    with pytest.raises(
+        ArgumentError, match="algorithm must have a policy with get_distribution if deterministic is False"
+    ):
+        learn(mdp, "sb3", 0.5, 2, 1, algorithm=Greedy, deterministic=False)
 
 
 def test_the_budget_counts_episodes_of_h_steps():

@@ -2,6 +2,7 @@
 
 import itertools
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -135,6 +136,70 @@ def test_a_function_that_draws_its_actions_is_refused_by_evaluate_and_simulated(
     assert abs(returns.std() - exact.std()) < 0.1 * exact.std()
 
 
+@given(small_mdps(), st.integers(0, 10**6))
+def test_a_function_may_return_probabilities(mdp, seed):
+    shares = random_shares(mdp, seed)
+    if mdp.A > 1:
+        table = [lambda h, s: shares[h, s], lambda h, s: shares[h, s].tolist(), lambda h, s: tuple(shares[h, s])]
+        for function in table:
+            assert evaluate(mdp, function).equals(by_hand(mdp, shares))
+
+
+def test_drawn_probabilities_follow_the_seed_and_their_law():
+    shares = random_shares(MODEL, 4)
+    mixed = lambda h, s: 1 if h == 2 else shares[h, s]  # noqa: E731  a function may return both
+    one, other = (simulate(MODEL, mixed, 3000, seed=5) for _ in range(2))
+    assert np.array_equal(one, other)
+    exact = evaluate(MODEL, mixed)
+    assert abs(one.mean() - exact.mean()) < 5 * exact.std() / 3000**0.5
+    rows = bqrl.strategies(MODEL, {"mine": mixed}, tau=0.1).rows()
+    assert (rows[0]["mean"], rows[0]["quantile_0.1"]) == pytest.approx((exact.exact_mean, exact.quantile(0.1)))
+
+
+class Drawn(Model):
+    """Draws its actions unless asked not to; its probabilities are those of Stable-Baselines3."""
+
+    def __init__(self, shares, form):
+        super().__init__()
+        self.shares, self.rng = shares, np.random.default_rng(1)
+        if form == "method":
+            self.policy_probabilities = lambda observation: shares[observation]
+        elif form == "network":
+            probs = lambda s: SimpleNamespace(distribution=SimpleNamespace(probs=shares[s][None]))  # noqa: E731
+            self.policy = SimpleNamespace(get_distribution=probs, obs_to_tensor=lambda s: (s, False))
+
+    def predict(self, observation, deterministic=False):
+        best = int(self.shares[observation].argmax())
+        return (best if deterministic else int(self.rng.choice(2, p=self.shares[observation]))), None
+
+
+@pytest.mark.parametrize("form", ["method", "network", "none"])
+def test_predict_draws_on_request(form):
+    shares = random_shares(MODEL, 4)[0]
+    model, exact = Drawn(shares, form), evaluate(MODEL, shares)
+    assert evaluate(MODEL, model).equals(evaluate(MODEL, shares.argmax(axis=1)))
+    if form == "none":
+        with pytest.raises(PolicyError, match="must repeat its action when asked twice"):
+            evaluate(MODEL, model, deterministic=False)
+    else:
+        assert evaluate(MODEL, model, deterministic=False).equals(exact)
+    drawn = simulate(MODEL, model, 3000, seed=5, deterministic=False)
+    assert abs(drawn.mean() - exact.mean()) < 5 * exact.std() / 3000**0.5
+
+
+def test_wrong_probabilities_name_the_stage_and_the_state():
+    for answer, message in (
+        ([0.5, 0.6], r"must sum to 1, got 1.1 in state 2 at stage 4"),
+        ([-0.5, 1.5], r"must not be negative, got -0.5 for action Stop in state 2 at stage 4"),
+        ([0.2, 0.3, 0.5], r"the action in state 2 at stage 4 must be an index, a name or 2 probabilities"),
+        (0.5, r"must be an index, a name or 2 probabilities, got 0.5"),
+    ):
+        wrong = lambda h, s: answer if (h, s) == (3, 2) else 1  # noqa: B023, E731
+        for call in (evaluate, lambda mdp, policy: simulate(mdp, policy, 3000, seed=1)):
+            with pytest.raises(PolicyError, match=message):
+                call(MODEL, wrong)
+
+
 def test_labels_are_passed_on_request():
     seen = set()
 
@@ -253,14 +318,18 @@ BAD = {
     "a function of no action": (
         lambda h, s: None,
         PolicyError,
-        "in state 5 at stage 1 must be an index or a name, got None",
+        "in state 5 at stage 1 must be an index, a name or 2 probabilities, got None",
     ),
     "a function of a float": (
         lambda h, s: 0.5,
         PolicyError,
-        "in state 5 at stage 1 must be an index or a name, got 0.5",
+        "in state 5 at stage 1 must be an index, a name or 2 probabilities, got 0.5",
     ),
-    "a function of a truth value": (lambda h, s: True, PolicyError, "must be an index or a name, got True"),
+    "a function of a truth value": (
+        lambda h, s: True,
+        PolicyError,
+        "must be an index, a name or 2 probabilities, got True",
+    ),
     "a function of an unknown action": (
         lambda h, s: 7,
         PolicyError,

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import bqrl
+from bqrl import simulate
 from bqrl.errors import ArgumentError, ArgumentTypeError, EpisodeError, PolicyError
 from bqrl.mdp.stepping import Stepper
 from bqrl.policies import in_env
@@ -106,3 +107,30 @@ def test_bad_policies_get_one_line(env, policy, options, error, message):
 def test_an_action_that_the_environment_does_not_have_is_refused():
     with pytest.raises(PolicyError, match="the action in state 0 at stage 1 must be from 0 to 3, got 9"):
         episode(gym.make("FrozenLake-v1"), bqrl.MarkovPolicy(np.full((2, 16), 9)), horizon=2)
+
+
+def test_a_function_of_the_observation_may_return_probabilities():
+    lean = lambda hand: [0.25, 0.75]  # noqa: E731
+    one, other = (simulate("Blackjack-v1", lean, episodes=300, seed=4) for _ in range(2))
+    assert np.array_equal(one, other)
+    always = simulate("Blackjack-v1", lambda hand: [0.0, 1.0], episodes=300, seed=4)
+    assert np.array_equal(always, simulate("Blackjack-v1", lambda hand: 1, episodes=300, seed=4))
+    assert not np.array_equal(one, always)
+    with pytest.raises(PolicyError, match=r"must sum to 1, got 1.5 in state \(.*\) at stage 1"):
+        simulate("Blackjack-v1", lambda hand: [0.5, 1.0], episodes=3, seed=4)
+
+
+def test_predict_draws_in_an_environment_on_request():
+    class Model:
+        def predict(self, observation, deterministic=True):
+            return int(not deterministic), None
+
+    class Known(Model):
+        def policy_probabilities(self, observation):
+            return np.array([0.0, 1.0])
+
+    hit = simulate("Blackjack-v1", lambda hand: 1, episodes=100, seed=4)
+    stick = simulate("Blackjack-v1", lambda hand: 0, episodes=100, seed=4)
+    for model in (Model(), Known()):
+        assert np.array_equal(simulate("Blackjack-v1", model, episodes=100, seed=4), stick)
+        assert np.array_equal(simulate("Blackjack-v1", model, episodes=100, seed=4, deterministic=False), hit)

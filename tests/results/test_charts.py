@@ -11,12 +11,14 @@ import bqrl
 from bqrl.learners.run import LEARNERS
 from bqrl.results.charts import (
     MAX_POINTS,
+    STYLE,
     Curve,
     curves_chart,
     fold_text,
     image,
     learner_colours,
     lines,
+    styled,
     thin_line,
     tooltips,
 )
@@ -104,8 +106,69 @@ def test_variants_and_unknown_learners_take_no_colour_of_another_learner_while_t
     assert len(set(variants.values())) == 4
     assert len(known & set(variants.values())) == 1
     assert learner_colours([Contender(label="mine", learner=lambda task, rng: None)])["mine"] not in known
-    many = learner_colours([Contender(label=str(i), learner="psrl", params={"prior": i}) for i in range(30)])
-    assert len(set(many.values())) == 15  # all there are
+
+
+def test_any_number_of_learners_have_colours_that_one_can_tell_apart():
+    """Once, the colours repeated after twelve learners."""
+    for count, least in ((12, 50.0), (30, 30.0), (100, 10.0)):
+        many = learner_colours([Contender(label=str(i), learner="psrl", params={"prior": i}) for i in range(count)])
+        shades = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in many.values()], float)
+        apart = np.linalg.norm(shades[:, None] - shades[None], axis=2)[~np.eye(count, dtype=bool)]
+        assert apart.min() >= least
+
+
+def test_charts_can_be_combined_and_lose_their_titles():
+    """Once, every chart had a configuration, which only a whole figure may have."""
+    alt = pytest.importorskip("altair")
+    experiment = bqrl.compare("SafeOrRisky", ["ucbvi", "q-learning"], tau=0.5, episodes=10, seeds=2, workers=1)
+    plan = bqrl.solve("SafeOrRisky", tau=0.1)
+    charts = [
+        experiment.chart(),
+        experiment.chart("mean_regret", title=False),
+        plan.law.chart(title="A law"),
+        plan.chart(),
+    ]
+    for chart in charts:
+        assert chart.config is alt.Undefined
+        assert chart.usermeta is alt.Undefined
+    spec = alt.vconcat(alt.hconcat(*charts[:3]), charts[3]).to_dict()
+    assert image(spec, "svg").startswith(b"<svg")
+    assert "title" in charts[0].to_dict()
+    assert "title" not in charts[1].to_dict()
+    assert charts[2].to_dict()["title"] == "A law"
+    assert "title" not in str([part.to_dict().get("title") for part in plan.chart(title=False).hconcat])
+    assert styled(charts[0])["config"] == STYLE
+    own = charts[0].configure_axis(labelFontSize=20)
+    assert styled(own)["config"]["axis"]["labelFontSize"] == 20
+    assert styled(own)["config"]["legend"] == STYLE["legend"]
+
+
+def test_axes_may_be_logarithmic():
+    experiment = bqrl.compare("SafeOrRisky", ["ucbvi", "q-learning"], tau=0.1, episodes=2000, seeds=2, workers=1)
+    chart = experiment.chart(log="xy").to_dict()
+    rows = chart_values(chart, 0)
+    assert min(row["y"] for row in rows) > 0.0
+    assert all(row["low"] > 0.0 for row in rows)
+    assert sum(row["x"] <= 10.0 for row in rows) >= 10  # evenly spread on the axis
+    assert chart["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
+    with pytest.raises(ValueError, match="log must be one of '', 'x', 'y', 'xy', got 'z'"):
+        experiment.chart(log="z")
+
+
+def test_a_figure_has_a_panel_per_problem_and_one_legend():
+    names = ["SafeOrRisky", "AssetSelling"]
+    suite = bqrl.compare(names, ["sarsa", "q-learning"], tau=0.5, episodes=10, seeds=2, workers=1)
+    spec = suite.figure(names[::-1], columns=1, width=100, height=80).to_dict()
+    assert [panel["title"] for panel in spec["concat"]] == names[::-1]
+    assert (spec["columns"], spec["resolve"]["scale"]["color"]) == (1, "shared")
+    assert {(panel["width"], panel["height"]) for panel in spec["concat"]} == {(100, 80)}
+    assert "title" not in suite.figure(title=False).to_dict()["concat"][0]
+    assert suite.figure(title="All").to_dict()["title"] == "All"
+    svg = image(suite.figure(), "svg").decode()
+    assert svg.count(">q-learning</text>") == 1
+    assert len(suite["AssetSelling"].figure().to_dict()["concat"]) == 2
+    with pytest.raises(ValueError, match="problems must be one of 'SafeOrRisky', 'AssetSelling', got 'none'"):
+        suite.figure(["none"])
 
 
 def test_a_logarithmic_axis_is_not_asked_for_zero():
@@ -126,14 +189,14 @@ def test_an_experiment_is_drawn_with_its_bands():
         [float(experiment.values(one.label)[:, -1].mean()) for one in experiment.learners], rel=1e-5
     )
     assert "2 seeds" in " ".join(spec["title"]["subtitle"])
-    assert experiment_view(experiment, "regret").to_dict() != spec
+    assert experiment_view(experiment, "mean_regret").to_dict() != spec
 
 
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")])
 def test_images_need_no_browser(kind, start):
     chart = law_chart({0.3: bqrl.Law([0.0, 1.0], [0.5, 0.5])}, {0.3: 0.0})
     assert image(chart, kind).startswith(start)
-    assert kind == "pdf" or image(chart.to_dict(), kind) == image(chart, kind)
+    assert kind == "pdf" or image(styled(chart), kind) == image(chart, kind)
 
 
 def test_without_altair_one_line_names_the_extra(monkeypatch):

@@ -21,7 +21,7 @@ from bqrl.results.learning import (
 )
 from bqrl.results.result import contents
 from bqrl.results.words import Words
-from bqrl.study.scores import band_name, beats
+from bqrl.study.scores import Contender, band_name, beats
 
 MODEL = bqrl.envs.make("AssetSelling", offers=5, horizon=3, start=2)
 WORDS = Words(title="Sale", unit="EUR")
@@ -103,10 +103,10 @@ def test_a_learner_is_optimal_only_where_all_of_its_runs_are(found, document):
 def test_every_amount_of_a_run_has_its_unit(found, document):
     for table in learner_tables(found, document).values():
         titles = dict(zip(table.columns, [table.titles.get(key, key) for key in table.columns], strict=True))
-        assert (titles["value"], titles["gap"]) == ("quantile (EUR)", "cumulative gap (EUR)")
+        assert (titles["value"], titles["gap"]) == ("quantile (EUR)", "cumulative quantile gap (EUR)")
         assert (titles["mean"], titles["settled"]) == ("mean (EUR)", "optimal after (episodes)")
     result = learning_result(found, document, {})
-    assert result.tables["curves"].titles["gap_low"] == "cumulative gap, low (EUR)"
+    assert result.tables["curves"].titles["gap_low"] == "cumulative quantile gap, low (EUR)"
     for name, spec in result.charts.items():
         assert any(str(layer["encoding"]["y"].get("title")).endswith("(EUR)") for layer in spec["layer"]), name
     assert document["meaning"].count(" EUR") >= 3
@@ -134,9 +134,7 @@ def test_a_result_writes_only_files_that_were_announced(found, document):
     result = learning_result(found, document, {})
     assert result.left_out == []
     single = learning_result(alone(found), learning_document(alone(found)), {"episodes_seed0.jsonl": b""})
-    stems = [
-        file_stem(one.learner, one.params, seed, alone=False) for one in found.experiment.learners for seed in range(3)
-    ]
+    stems = [file_stem(one, seed, alone=False) for one in found.experiment.learners for seed in range(3)]
     assert not_announced(contents(result), learning_files(bqrl.Quantile(0.3), stems)) == {"result.json"}
     assert not_announced(contents(single), learning_files(bqrl.Quantile(0.3), ["seed0", "seed1", "seed2"])) == {
         "result.json"
@@ -152,10 +150,14 @@ def test_a_result_writes_only_files_that_were_announced(found, document):
 
 
 def test_names_of_files_hold_no_separator():
-    assert file_stem("ucb-bqrl", {"planner": "greedy"}, 3, alone=False) == "ucb-bqrl_planner-greedy_seed3"
-    assert file_stem("../x", {"a": "b/c"}, 1, alone=False).count("/") == 0
-    assert file_stem("ucbvi", {}, 7, alone=True) == "seed7"
-    long = [file_stem("q-learning", {"a" * 90: x}, 1, alone=False) for x in (0.951, 0.952)]
+    def stem(learner, params, seed, alone=False):
+        return file_stem(Contender(label=f"my {learner}", learner=learner, params=params), seed, alone=alone)
+
+    assert stem("ucb-bqrl", {"planner": "greedy"}, 3) == "ucb-bqrl_planner-greedy_seed3"
+    assert stem("../x", {"a": "b/c"}, 1).count("/") == 0
+    assert stem("ucbvi", {}, 7, alone=True) == "seed7"
+    assert stem("a/b.py:Mine", {}, 1) != stem("a.b.py:Mine", {}, 1)
+    long = [stem("q-learning", {"a" * 90: x}, 1) for x in (0.951, 0.952)]
     assert long[0] != long[1]
     assert max(map(len, long)) < 100
 

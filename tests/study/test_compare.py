@@ -1,7 +1,10 @@
+import errno
 import json
+import re
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -10,8 +13,10 @@ from helpers import Corridor
 import bqrl
 import bqrl.learners.registry
 from bqrl.errors import ArgumentError
+from bqrl.study import store
 from bqrl.study.compare import compare
 from bqrl.study.scores import band_name
+from bqrl.study.store import Store
 
 SMALL = {"offers": 5, "horizon": 3, "start": 1}
 
@@ -42,7 +47,7 @@ def test_every_run_is_what_learn_makes(experiment, problem):
 def test_processes_change_nothing(experiment, problem):
     other = compare(problem, ["sarsa", ("twin", "sarsa", {})], tau=0.5, episodes=40, seeds=[42, 43, 44], workers=2)
     np.testing.assert_array_equal(other.values("sarsa"), experiment.values("sarsa"))
-    np.testing.assert_array_equal(other.values("twin", "regret"), experiment.values("sarsa", "regret"))
+    np.testing.assert_array_equal(other.values("twin", "mean_regret"), experiment.values("sarsa", "mean_regret"))
 
 
 def test_rows_are_ordered_and_say_what_the_band_is(experiment):
@@ -74,7 +79,7 @@ def test_curves_are_thinned_and_end_with_the_final_value(experiment):
 
 def test_the_chart_shows_every_learner_and_says_what_the_band_is(experiment):
     pytest.importorskip("altair")
-    for measure in (None, "regret", "return"):
+    for measure in (None, "mean_regret", "return"):
         text = json.dumps(experiment.chart(measure).to_dict())
         assert all(label in text for label in experiment.records)
         assert band_name(3) in text.replace('", "', " ")
@@ -224,13 +229,163 @@ def test_a_folder_keeps_finished_runs_for_any_number_of_workers(experiment, prob
 
 
 def test_a_folder_needs_runs_that_can_be_identified(problem, tmp_path):
-    class Mine(bqrl.learners.registry.Sarsa):
+    for place, params in ((problem, {"learning_rate": np.array(0.5)}), (Corridor(), {})):
+        with pytest.raises(ValueError, match="folder requires plain parameters and a model or registered environment"):
+            compare(place, [("sarsa", params)], episodes=3, seeds=1, workers=1, folder=tmp_path, horizon=3)
+    assert not (tmp_path / "runs").exists()
+
+
+OWN = """
+import numpy as np
+
+import bqrl
+from beside import STEP
+
+ACTION = 0
+
+
+class Mine(bqrl.Learner):
+    name = "mine"
+
+    def __init__(self, task, rng, fail=0):
+        super().__init__(task, rng)
+        self.fail, self.episode = fail, 0
+
+    def plan(self):
+        self.episode += STEP
+        if self.episode == self.fail:
+            raise RuntimeError("broken inside")
+        return np.full((self.task.H, self.task.S), ACTION)
+
+    def observe(self, episode):
+        pass
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The address of a learner in a file, which imports a module beside it."""
+    (tmp_path / "beside.py").write_text("STEP = 1\n")
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield f"{tmp_path / 'own.py'}:Mine"
+    sys.modules.pop("beside", None)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_learner_in_a_file_is_stored_and_a_changed_one_runs_again(problem, own, tmp_path, workers):
+    given = {"tau": 0.5, "episodes": 6, "seeds": 2, "workers": workers, "folder": tmp_path / "kept"}
+
+    def runs():
+        found = compare(problem, [own, "sarsa"], **given)
+        return found.values("mine"), len(list((tmp_path / "kept/runs").glob("*.npz")))
+
+    first, count = runs()
+    assert count == 4
+    (tmp_path / "own.py").write_text(f"# a comment\n{OWN}\nclass Other:\n    pass\n")
+    again, count = runs()
+    assert count == 4
+    np.testing.assert_array_equal(first, again)
+    (tmp_path / "own.py").write_text(OWN.replace("ACTION = 0", "ACTION = 1"))
+    other, count = runs()
+    assert count == 6  # the runs of the other learner are kept
+    assert not np.array_equal(first, other)
+    named = compare(problem, [own], **given).records["mine"][0].settings
+    assert named["learner"] == "mine"
+    assert len(named["code"]) == 16
+    assert {"bqrl", "numpy", "python", "code"} <= named["versions"].keys()
+
+
+def test_an_error_of_a_learner_names_the_episode(problem, own):
+    for workers in (1, 2):
+        with pytest.raises(RuntimeError, match="broken inside") as error:
+            compare(problem, [(own, {"fail": 3})], tau=0.5, episodes=6, seeds=[7], workers=workers)
+        assert "in episode 3 of mine, seed 7" in error.value.__notes__
+
+
+def test_several_problems_are_compared_at_once_and_kept(problem, tmp_path):
+    given = {"tau": 0.5, "episodes": 20, "seeds": 2, "workers": 1}
+    several = {"small": problem, "other": "SafeOrRisky"}
+    suite = compare(several, ["sarsa", "q-learning"], folder=tmp_path / "a", **given)
+    assert list(suite) == list(several)
+    for name, one in several.items():
+        alone = compare(one, ["sarsa", "q-learning"], **given)
+        assert suite[name].rows() == alone.rows()
+        assert [row for row in suite.rows() if row["problem"] == name] == [
+            {"problem": name, **row} for row in alone.rows()
+        ]
+        share = {row["learner"]: row["value"] / row["optimum"] for row in alone.rows()}
+        assert {label: row[label] for row in suite.shares() if row["problem"] == name for label in share} == share
+    assert {row["problem"] for row in suite.curves(points=5)} == {"small", "other"}
+    with pytest.raises(ArgumentError, match="problem must be one of 'small', 'other', got 'none'"):
+        suite["none"]
+    assert list(compare([problem, "SafeOrRisky"], ["sarsa"], **given)) == ["problem 1", "SafeOrRisky"]
+    for wrong, message in (([], "at least one problem"), (["SafeOrRisky"] * 2, "different names of one line")):
+        with pytest.raises(ArgumentError, match=message):
+            compare(wrong, ["sarsa"], **given)
+
+
+KILLED = """
+import sys, time
+import numpy as np, bqrl
+
+class Slow(bqrl.Learner):
+    def plan(self):
+        time.sleep(0.02)
+        return np.full((self.task.H, self.task.S), int(self.rng.integers(2)))
+
+    def observe(self, episode):
         pass
 
-    for learners in ([Mine], [("sarsa", {"learning_rate": np.array(0.5)})]):
-        with pytest.raises(ValueError, match="folder requires learners by name, plain parameters, and a model"):
-            compare(problem, learners, episodes=3, seeds=1, workers=1, folder=tmp_path)
-    assert not (tmp_path / "runs").exists()
+found = bqrl.compare(["SafeOrRisky", "AssetSelling"], [Slow, "sarsa"], tau=0.5, episodes=15, seeds=3, workers=2, folder="kept")
+print(repr([row["gap"] for row in found.rows()]))
+"""
+
+
+def test_a_killed_comparison_continues_with_the_same_bits(tmp_path):
+    """Every finished run survives SIGKILL, no finished run is repeated, and the result is that of a run without a kill."""
+    (tmp_path / "script.py").write_text(KILLED)
+    command = [sys.executable, "script.py"]
+    work = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 120.0
+    while len(list((tmp_path / "kept/runs").glob("*.npz"))) < 3 and work.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    work.kill()
+    work.wait()
+    kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "kept/runs").glob("*.npz")}
+    assert 3 <= len(kept) < 12
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert all((tmp_path / "kept/runs" / name).stat().st_mtime_ns == time for name, time in kept.items())
+    log = (tmp_path / "kept/runs/study.log").read_text()
+    assert (
+        len(re.findall(r"^\S+ \S+ done ", log, re.MULTILINE)) == len(list((tmp_path / "kept/runs").glob("*.npz"))) == 12
+    )
+    fresh = subprocess.run(
+        [sys.executable, "-c", KILLED.replace('folder="kept"', 'folder="other"')], cwd=tmp_path, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    assert again.stdout == fresh.stdout != ""
+
+
+def test_two_processes_in_one_folder_and_a_full_disk_are_one_line(problem, tmp_path, monkeypatch):
+    given = {"tau": 0.5, "episodes": 5, "seeds": 2, "workers": 1, "folder": tmp_path / "a b; ü"}
+    with Store(given["folder"]), pytest.raises(BlockingIOError, match="another command is running in"):
+        compare(problem, ["sarsa"], **given)
+
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as change:
+        change.setattr(store, "write_whole", full)
+        with pytest.raises(OSError, match="No space left on device; finished runs are kept; make room and run"):
+            compare(problem, ["sarsa"], **given)
+    assert compare(problem, ["sarsa"], **given).seeds == (42, 43)
+
+
+def test_a_bar_shows_how_far_the_runs_are(problem, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as at a terminal
+    compare(problem, ["sarsa"], tau=0.5, episodes=5, seeds=2, workers=1, progress=True)
+    assert "10 of 10 episodes" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
 
 
 def test_a_class_without_a_name_is_called_by_its_own(problem):

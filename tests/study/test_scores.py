@@ -25,7 +25,7 @@ def test_gaps_are_measured_against_the_references(record):
     np.testing.assert_allclose(found["capped"], np.maximum(against.capped - quantile, 0.0), atol=1e-12)
     np.testing.assert_allclose(found["expected"], against.best_mean - record.means(), atol=1e-12)
     assert MEASURES["gap"] == MEASURES["exact"]
-    assert MEASURES["regret"] == MEASURES["expected"]
+    assert MEASURES["mean_regret"] == MEASURES["expected"]
 
 
 def test_late_returns_are_those_of_the_last_episodes(record):

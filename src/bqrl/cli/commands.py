@@ -105,8 +105,12 @@ def run(arguments: list[str]) -> int:
         if os.environ.get("BQRL_DEBUG"):
             raise
         code, message = 2, message_of(fault, *arguments[:1])
+        place = next((note for note in getattr(fault, "__notes__", ()) if note.startswith("in episode ")), "")
         if not (isinstance(fault, BAD_INPUT) or hasattr(fault, "format_message")):
-            code, message = 1, f"unexpected {type(fault).__name__}: {message}; BQRL_DEBUG=1 shows the traceback"
+            code, kind = 2 if place else 1, type(fault).__name__ if place else f"unexpected {type(fault).__name__}"
+            message = f"{kind}{' ' * bool(place)}{place}: {message}; BQRL_DEBUG=1 shows the traceback"
+        elif place:
+            message = f"{place}: {message}"
     if message:
         typer.echo(f"bqrl: {' '.join(message.split())}", err=True)
     return code if isinstance(code, int) else 0

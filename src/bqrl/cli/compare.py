@@ -12,12 +12,13 @@ from typer import Option
 from bqrl.cli.learn import Entry, Processes, RunOptions, Seeds
 from bqrl.cli.params import read_params
 from bqrl.errors import ArgumentError
-from bqrl.learners.registry import everyone
+from bqrl.learners.registry import ADAPTERS, LEARNERS, everyone
 from bqrl.learners.run import TAU
 from bqrl.study.compare import SEEDS, WORKERS
 
 LEARNER = (
-    "A learner, e.g. ucb-bqrl:planner=greedy; may be given several times. By default all that serve the objective."
+    "A learner, e.g. ucb-bqrl:planner=greedy or mine.py:Mine; may be given several times. By default all that serve the "
+    "objective."
 )
 
 
@@ -42,10 +43,18 @@ def _written(params: Mapping[str, Any]) -> str:
 
 
 def read_learners(given: Sequence[str]) -> list[Entry]:
-    """Learners with their parameters, from texts such as "ucb-bqrl:planner=greedy,c_conf=0.01", each given once."""
+    """Learners with their parameters, from texts such as "ucb-bqrl:planner=greedy,c_conf=0.01", each given once.
+
+    >>> read_learners(["ucb-bqrl:planner=greedy,c_conf=0.01", "mine.py:Mine", "pack.module:Mine:rate=0.5"])
+    [('ucb-bqrl', {'planner': 'greedy', 'c_conf': 0.01}), ('mine.py:Mine', {}), ('pack.module:Mine', {'rate': 0.5})]
+    """
     entries: list[Entry] = []
     for text in given:
-        name, _, rest = (part.strip() for part in text.partition(":"))
+        name, _, rest = re.sub(":(?=[^:=]*=)", "\0", text.strip(), count=1).partition("\0")
+        head, _, tail = map(str.strip, name.partition(":"))
+        if head in LEARNERS | ADAPTERS:  # a parameter without a value, which is no class
+            name, rest = head, rest or tail
+        name, rest = name.strip(), rest.strip()
         params = re.split(",(?=[^,]*=)", rest) if rest else []  # a part without "=" belongs to the value before it
         entry = (name, read_params(params))
         if entry in entries:

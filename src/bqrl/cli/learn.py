@@ -31,15 +31,25 @@ from bqrl.results.result import check_folder
 from bqrl.results.words import tell_apart
 from bqrl.study.compare import FIRST_SEED, MAX_SEEDS
 from bqrl.study.problems import source_of
+from bqrl.study.scores import Contender
 
 LINES = "episodes_{}.jsonl"  # the files of --log
 EXTRA = " or ".join(f"{name} (with the extra {learner.extra})" for name, learner in ADAPTERS.items())
-NAMES = f"{', '.join(LEARNERS)}, or {EXTRA}."
+NAMES = f"{', '.join(LEARNERS)}, your own as module:Class or file.py:Class, or {EXTRA}."
 PLANNER = "Planner of ucb-bqrl: target, greedy (the paper's) or frontier (tiny problems)."
 SETTINGS = "A parameter of the learner; may be given several times."
 Entry = tuple[str, dict[str, Any]]  # a learner and its parameters
 Seeds = Annotated[int, Option(help="Number of runs, with the seeds --seed, --seed + 1, and so on.")]
 Processes = Annotated[int, Option(help="Number of processes; the results do not depend on it.")]
+
+
+def label_entries(entries: Sequence[Entry]) -> list[Contender]:
+    """The learners with different labels: classes of the same name in different files are labelled by their address."""
+    labels = [learning.label_of(*entry) for entry in entries]
+    return [
+        Contender(label=label if labels.count(label) == 1 else f"{label}, {learner}", learner=learner, params=params)
+        for label, (learner, params) in zip(labels, entries, strict=True)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +74,8 @@ class RunOptions(ProblemOptions):
             raise ArgumentError("--log and --tensorboard write into a folder; name it with --out DIR")
         first, goal = whole(self.seed, "seed", 0), self.goal(TAU)
         seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
-        stems = [learning.file_stem(*entry, seed, alone=alone) for entry in entries for seed in seeds]
+        contenders = label_entries(entries)
+        stems = [learning.file_stem(one, seed, alone=alone) for one in contenders for seed in seeds]
         check_folder(self.out, "learning" if alone else "comparison", learning.learning_files(goal, stems))
         if self.tensorboard:  # fails now if TensorBoard is not installed
             with TemporaryDirectory() as folder:
@@ -76,7 +87,7 @@ class RunOptions(ProblemOptions):
         kept = self.out if stored else None
         with explain_resuming(kept), ProgressBar(notices=problem.notices) as watch:
             experiment = bqrl.compare(
-                problem.source, [(learning.label_of(*entry), *entry) for entry in entries],
+                problem.source, [(one.label, one.learner, one.params) for one in contenders],
                 episodes=self.episodes, seeds=seeds, workers=min(most, self.workers), objective=goal,
                 delta=self.delta, horizon=problem.horizon, bins=bins, folder=kept, watch=watch,
             )  # fmt: skip

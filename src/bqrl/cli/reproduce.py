@@ -20,6 +20,7 @@ from bqrl.study.spec import Spec
 from bqrl.study.study import run_study
 from bqrl.study.workers import ClusterWorkers, LocalWorkers
 
+PAPER = "ucb_bqrl"  # what a study file may extend by name
 CLUSTER = "Run on the Dask scheduler at ADDRESS (trusted networks only)."
 SHOWN = {
     "where": "where", "level": "level", "label": "label", "printed": "printed", "ours": "ours", "ours_std": "ours_std",
@@ -33,17 +34,19 @@ class Reproduce(StudyCommand):
 
     workers: Annotated[int | None, Option(help="Number of processes on this machine; by default one per core.")] = None
     cluster: Annotated[str | None, Option(metavar="ADDRESS", help=CLUSTER)] = None
-    study: Annotated[Path | None, Option(metavar="FILE", help="Settings (.toml) of another study.")] = None
+    study: Annotated[
+        Path | None, Option(metavar="FILE", help="Settings (.toml) of another study; it may extend the paper's.")
+    ] = None
 
     def run(self) -> None:
         """Run the study."""
         if self.cluster is not None and self.workers is not None:
             raise ArgumentError("--workers is for this machine and --cluster for another; give only one")
         own = paper_file("study.toml")
-        settings = self.study or own
-        spec = read_settings(settings, Spec, quick=self.quick)
-        folder = self.folder("ucb_bqrl" if self.study is None else settings.stem)
-        view: type[StudyView] = View if settings.resolve() == own.resolve() else StudyView
+        settings, known = self.study or own, {PAPER: own}
+        spec = read_settings(settings, Spec, quick=self.quick, known=known)
+        folder = self.folder(PAPER if self.study is None else settings.stem)
+        view: type[StudyView] = View if self.study is None or _is_of_paper(spec, own) else StudyView
         check_folder(folder, "study", [PAGE, *view.files(spec)])
         pool = LocalWorkers(self.workers) if self.cluster is None else ClusterWorkers(self.cluster)
         with explain_resuming(folder):
@@ -63,3 +66,9 @@ class Reproduce(StudyCommand):
                 tables=[replace(printed, rows=rows)],
                 lines=[line.text for line in result.lines],
             )
+
+
+def _is_of_paper(spec: Spec, own: Path) -> bool:
+    """Whether a study has the settings and the problem of the paper's, perhaps with other learners."""
+    paper = read_settings(own, Spec, quick=spec.quick)
+    return (spec.study, spec.problem) == (paper.study, paper.problem)

@@ -16,6 +16,7 @@ from scipy.stats import binom
 
 from bqrl.laws.atoms import FloatArray
 from bqrl.laws.law import Law
+from bqrl.laws.objectives import Objective, Quantile
 from bqrl.loops.tolerance import MASS_TOL
 
 
@@ -127,6 +128,45 @@ def buffered_lower(returns: FloatArray, tau: float, beta: float, confidence: flo
     reached = np.minimum(np.arange(n + 1) / n + eps, 1.0)  # the highest possible distribution function
     law = Law(np.r_[floor, values], np.diff(np.r_[0.0, reached]))
     return float(law.buffered_quantile(tau, beta))
+
+
+def sampled_interval(
+    objective: Objective, values: FloatArray, mass: FloatArray, n: int, confidence: float, ends: tuple[float, float]
+) -> tuple[float, float]:
+    """Return an interval that contains the value of an objective under the law behind `n` independent returns.
+
+    Parameters
+    ----------
+    objective : Objective
+        Any objective that does not fall if returns rise.
+    values, mass : ndarray
+        The returns in increasing order, and the share of the sample at each.
+    n, confidence
+        Number of returns, and confidence in (0, 1).
+    ends : tuple of float
+        The lowest and the highest possible return.
+
+    Returns
+    -------
+    tuple of float
+        Order statistics for a quantile; else the values of the lowest and the highest law within the band of Dvoretzky,
+        Kiefer, Wolfowitz and Massart.
+
+    Examples
+    --------
+    >>> from bqrl.laws.objectives import Mean, Quantile
+    >>> sample = np.arange(4.0), np.full(4, 0.25), 1000, 0.95, (0.0, 3.0)
+    >>> sampled_interval(Quantile(0.4), *sample), [round(end, 3) for end in sampled_interval(Mean(), *sample)]
+    ((1.0, 1.0), [1.371, 1.629])
+    """
+    if isinstance(objective, Quantile):
+        found = quantile_interval(np.repeat(values, np.rint(n * mass).astype(np.int64)), objective.tau, confidence)
+        return max(found["lower"], ends[0]), min(found["upper"], ends[1])
+    eps, reached = math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * n)), np.minimum(np.cumsum(mass), 1.0)
+    reached[-1] = 1.0
+    lowest = Law(np.r_[ends[0], values], np.diff(np.minimum(np.r_[-eps, 0.0, reached] + eps, 1.0)))
+    highest = Law(np.r_[values, ends[1]], np.diff(np.maximum(np.r_[0.0, reached, 1.0 + eps] - eps, 0.0)))
+    return objective(lowest), objective(highest)
 
 
 def _position_below(n: int, tau: float, alpha: float) -> int:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bqrl.checks import bad_value, number, whole
 from bqrl.display import Charted, count_of
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.laws.interval import sampled_interval
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Objective, Quantile, check_objective, value_rows
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
@@ -29,6 +30,7 @@ from bqrl.planners.objectives import read_objective
 from bqrl.policies.protocol import Policy
 
 FORMAT = 1
+CONFIDENCE = 0.95
 
 
 class DistinctLaws:
@@ -95,6 +97,9 @@ class Record(Charted):
         Bound on the distance by which rounding puts quantiles and means of `pmf` below the true ones.
     simulated : int
         Number of simulated episodes per law that could not be computed; 0 if all laws were computed.
+    sampled : ndarray of bool, shape (n,)
+        Which of the distinct laws were simulated: those of policies that fit no exact computation, such as policies that draw
+        their actions in a way of their own. `interval` holds their sampling error.
     notes : dict of str to ndarray of shape (T,)
         The learner's own numbers, such as its optimistic value.
     final_policy : Policy or None
@@ -125,9 +130,12 @@ class Record(Charted):
     final_policy: Policy | None = None
     mdp: MDP | None = None
     states: tuple[str, ...] | None = None
+    sampled: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     def __post_init__(self) -> None:
-        for array in (self.returns, self.law_of, self.points, self.pmf, *self.notes.values()):
+        if self.sampled.size != len(self.pmf):
+            self.sampled = np.zeros(len(self.pmf), bool)
+        for array in (self.returns, self.law_of, self.points, self.pmf, self.sampled, *self.notes.values()):
             array.flags.writeable = False
 
     @property
@@ -197,6 +205,36 @@ class Record(Charted):
         self._check_laws()
         goal = self.objective if objective is None else check_objective(objective)
         return value_rows(goal, self.points, self.pmf)[self.law_of]
+
+    def interval(
+        self, objective: Objective | float | None = None, confidence: float = CONFIDENCE
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return both ends of an interval of the objective value of the evaluated policy, per episode.
+
+        Parameters
+        ----------
+        objective
+            An objective or the level of a quantile; by default the objective that the learner was given.
+        confidence
+            Probability in (0, 1) with which the interval of a simulated law contains the value; other intervals are certain.
+
+        Returns
+        -------
+        tuple of two arrays of shape (T,)
+            The ends are equal where the law is exact, the proven bracket where it is rounded, and for a simulated law (see
+            `sampled`) order statistics for a quantile, and else the band of Dvoretzky, Kiefer, Wolfowitz and Massart.
+        """
+        goal = self.objective if objective is None else check_objective(objective)
+        confidence, values = number(confidence, "confidence", 0.0, 1.0, "()"), self.value(goal)
+        rounding = 1.0 if self.law_error and goal.probability else self.law_error  # rounding may miss a target
+        low, high = values.copy(), values + rounding
+        assert self.optimum is not None
+        ends = float(self.optimum.points[0]), float(self.optimum.points[-1])
+        for i in np.flatnonzero(self.sampled).tolist():
+            here = self.law_of == i
+            bounds = sampled_interval(goal, self.points, self.pmf[i], self.simulated, confidence, ends)
+            low[here], high[here] = bounds[0], bounds[1] + rounding
+        return low, np.minimum(high, 1.0) if goal.probability else high
 
     def means(self) -> FloatArray:
         """Return the mean return of the evaluated policy, per episode."""
@@ -281,7 +319,11 @@ class Record(Charted):
             "pmf": self.pmf,
         }
         if self.law_error or self.simulated:
-            flat |= {"law_error": np.array(self.law_error), "simulated": np.array(self.simulated)}
+            flat |= {
+                "law_error": np.array(self.law_error),
+                "simulated": np.array(self.simulated),
+                "sampled": self.sampled,
+            }
         flat |= add_prefix("note_", self.notes) | ({} if self.states is None else {"states": np.array(self.states)})
         if self.optimum is not None:
             flat |= self.optimum.arrays()
@@ -305,10 +347,16 @@ class Record(Charted):
             raise damage_error("a record", fault) from None
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per episode: its return and, if the kernel is known, objective value, mean and gap of its policy."""
+        """Return one row per episode: its return and, if the kernel is known, objective value, mean and gap of its policy.
+
+        If some laws were simulated, the rows also have the interval of the value and whether its law was simulated.
+        """
         columns: dict[str, Any] = {"episode": np.arange(1, self.returns.size + 1), "return": self.returns}
         if self.optimum is not None:
             columns |= {"value": self.value(), "mean": self.means(), "gap": self.gap()}
+        if self.simulated:
+            low, high = self.interval()
+            columns |= {"value_low": low, "value_high": high, "simulated": self.sampled[self.law_of]}
         lists = [values.tolist() for values in columns.values()]
         return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
@@ -351,4 +399,5 @@ def _from_arrays(arrays: dict[str, Any]) -> Record:
         notes={name: np.asarray(values) for name, values in strip_prefix("note_", arrays).items()},
         final_policy=stored_policy(strip_prefix("final_", arrays)),
         states=tuple(map(str, arrays["states"].tolist())) if "states" in arrays else None,
+        sampled=np.asarray(arrays["sampled"], bool).reshape(-1) if "sampled" in arrays else np.zeros(len(pmf), bool),
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from bqrl.checks import bad_type, bad_value, choice, unknown_argument
 from bqrl.laws.objectives import Buffered, CVaR, Objective
+from bqrl.learners.code import load_learner
 from bqrl.learners.envelope import Envelope
 from bqrl.learners.ppo import PPO
 from bqrl.learners.protocol import Learner
@@ -34,11 +36,18 @@ ADAPTERS: dict[str, type[Learner]] = {
 Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> Learner
 
 
-def find_learner(learner: Any) -> Maker:
-    """Return the learner class with this name; a class or function is returned unchanged."""
+def find_learner(learner: Any, *folders: Path) -> Maker:
+    """Return the learner class with this name or at "module:Class" or "file.py:Class"; a class or function unchanged.
+
+    Files and modules may lie in the `folders`, by default in the current one.
+    """
     if isinstance(learner, str):
         everyone = LEARNERS | ADAPTERS
-        return everyone[choice(learner, "learner", everyone)]
+        if ":" not in learner:
+            return everyone[choice(learner, "learner", everyone)]
+        address, learner = learner, load_learner(learner, *folders)
+        if known_learner(learner) is None and (inspect.isclass(learner) or not callable(learner)):
+            raise bad_value("learner", address, "name a Learner class or a function (task, rng)")
     if not callable(learner) or (inspect.isclass(learner) and not issubclass(learner, Learner)):
         raise bad_type("learner", learner, "be a name, a Learner class or a function (task, rng)")
     maker: Maker = learner
@@ -47,6 +56,8 @@ def find_learner(learner: Any) -> Maker:
 
 def known_learner(learner: Any) -> type[Learner] | None:
     """Return the class of a learner that is given by name or as a class; None for other learners."""
+    if isinstance(learner, str) and ":" in learner:
+        learner = find_learner(learner)
     if isinstance(learner, str):
         return (LEARNERS | ADAPTERS).get(learner)
     return learner if inspect.isclass(learner) and issubclass(learner, Learner) else None

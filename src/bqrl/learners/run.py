@@ -22,6 +22,7 @@ from bqrl.laws.objectives import Objective, check_objective, value_rows
 from bqrl.laws.rows import mean_rows
 from bqrl.learners.box_world import BoxWorld
 from bqrl.learners.callbacks import Callback
+from bqrl.learners.code import learner_code, versions
 from bqrl.learners.open_world import Growing, OpenWorld
 from bqrl.learners.play import GymWorld, check_behaviour
 from bqrl.learners.protocol import Learner, Task, add_prefix, policy_arrays, stored_policy, strip_prefix
@@ -73,7 +74,7 @@ def learn(
         MultiDiscrete, MultiBinary, a Tuple or Dict of these, or a Box with `bins`; `record.states` names them. Actions must be
         Discrete. A learner that needs the rewards learns those of an environment without a table from what it sees.
     learner
-        A name, a `Learner` class, or a function (task, rng) that returns a learner.
+        A name, a `Learner` class, "module:Class" or "file.py:Class", or a function (task, rng) that returns a learner.
     tau
         Level of the quantile to be maximised; by default 0.1.
     episodes
@@ -182,18 +183,20 @@ class Run:
         self.chance = rng
         name = self.learner.name or getattr(maker, "__name__", type(self.learner).__name__)
         shown = ADDRESS.sub("", repr(self.mdp if self.mdp is not None else problem))
+        own_code = learner_code(maker)
         self.settings: dict[str, Any] = {
             "learner": name, "seed": seed, **facts, "objective": self.objective.text, "problem": shown,
             "digest": "" if self.mdp is None else digest(self.mdp),
             "params": {key: _to_plain(value) for key, value in sorted(params.items())},
-        } | ({} if bins is None else {"bins": repr(bins)})  # fmt: skip
+            "versions": versions(),
+        } | ({} if bins is None else {"bins": repr(bins)}) | ({"code": own_code} if own_code else {})  # fmt: skip
         self.scorer = Scorer(self.mdp, score_seed) if self.mdp is not None else None
         self._own = maker in LEARNERS.values()  # results of custom learners are checked
         self._own_task = task
         self.returns = np.zeros(self.total)
         self.law_of = np.full(self.total, -1, np.int64)
         self._weights = self._task.discount ** np.arange(self._task.H)
-        self._laws = DistinctLaws()
+        self._laws, self._sampled = DistinctLaws(), set[int]()  # the laws, and the numbers of those that were simulated
         self._notes: dict[str, np.ndarray] = {}
         self._policy: Policy | None = None  # the policy by which the last episode was scored
 
@@ -212,6 +215,15 @@ class Run:
         return self.learner.task if self._own_task is None else self._own_task
 
     def step(self, wanted: bool = False) -> dict[str, Any]:
+        """Play one more episode; return its numbers if `wanted`. An error of a custom learner has a note of the episode."""
+        try:
+            return self._step(wanted)
+        except Exception as fault:
+            if not self._own:
+                fault.add_note(f"in episode {self.t + 1} of {self.settings['learner']}, seed {self.settings['seed']}")
+            raise
+
+    def _step(self, wanted: bool) -> dict[str, Any]:
         """Play one more episode; return its numbers if `wanted`."""
         t = self.t
         behaviour: Any = self.learner.plan()
@@ -223,6 +235,8 @@ class Run:
         if self.scorer is not None:
             row = self.scorer.law(self._policy)
             self.law_of[t] = self._laws.add(row)
+            if self.scorer.sampled:
+                self._sampled.add(int(self.law_of[t]))
         for name, value in self._notes_of_plan().items():
             if name not in self._notes:
                 self._notes[name] = np.full(self.total, np.nan)
@@ -288,6 +302,7 @@ class Run:
             optimum=optimum(self.mdp, self.objective) if self.mdp is not None else None,
             law_error=self.scorer.error if self.scorer is not None else 0.0,
             simulated=self.scorer.simulated if self.scorer is not None else 0,
+            sampled=np.isin(np.arange(len(self._laws)), list(self._sampled)),
             notes={name: values[: self.t].copy() for name, values in self._notes.items()},
             final_policy=self._policy,
             mdp=self.mdp,
@@ -305,7 +320,7 @@ class Run:
         """Return the whole state of the run as plain arrays."""
         columns = self._columns()
         arrays: dict[str, Any] = {
-            "bqrl_run": np.array(json.dumps(self.settings, sort_keys=True)),
+            "bqrl_run": np.array(self._identity()),
             "t": np.array(self.t),
             "streams": np.array(json.dumps([self.world.state(), dict(self.chance.bit_generator.state)])),
             "returns": self.returns,
@@ -314,15 +329,20 @@ class Run:
         }
         if self.scorer is not None:
             arrays |= {"law_error": np.array(self.scorer.error), "simulated": np.array(self.scorer.simulated)}
+            arrays["sampled"] = np.array(sorted(self._sampled), np.int64)
             arrays |= {} if self.scorer.grid.exact else {"columns": columns}
         arrays |= add_prefix("final_", policy_arrays(self._policy, self.mdp)) | add_prefix("note_", self._notes)
         return arrays | {f"learner_{name}": np.asarray(value) for name, value in self.learner.state().items()}
+
+    def _identity(self) -> str:
+        """Return all that determines the run, apart from versions of software."""
+        return json.dumps({key: value for key, value in self.settings.items() if key != "versions"}, sort_keys=True)
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Continue from `state()`; FileFormatError if the state is damaged or belongs to another run."""
         if "bqrl_run" not in arrays:
             raise FileFormatError("expected a checkpoint of a run, got other arrays; change the checkpoint's name")
-        if str(arrays["bqrl_run"]) != json.dumps(self.settings, sort_keys=True):
+        if str(arrays["bqrl_run"]) != self._identity():
             raise FileFormatError(
                 "expected a checkpoint of this run, got one of other settings or another problem; remove it or change its name"
             )
@@ -353,6 +373,7 @@ class Run:
         if self.scorer is not None:
             self.scorer.error = number(arrays["law_error"].item(), "law_error", 0.0)
             self.scorer.simulated = whole(arrays["simulated"].item(), "simulated")
+            self._sampled = set(np.asarray(arrays["sampled"], np.int64).tolist())
         self._laws = DistinctLaws()
         for masses in rows:
             row = np.zeros(points)

@@ -5,8 +5,9 @@ unchanged in its own thread, on an environment that passes each action to the ep
 two threads take strict turns and never run at the same time, so the same seed gives the same run on one machine.
 
 The run determines the budget: `episodes` episodes of H steps. An observation contains the state and the stage. The evaluated
-policy is the deterministic prediction of the algorithm at every (h, s). An algorithm that updates every n_steps steps does not
-use the steps after its last full rollout, so choose n_steps as a multiple of H that divides T * H.
+policy is the deterministic prediction of the algorithm at every (h, s) or, with deterministic=False, its action probabilities. An
+algorithm that updates every n_steps steps does not use the steps after its last full rollout, so choose n_steps as a multiple
+of H that divides T * H.
 
 Deviation: Stable-Baselines3 seeds the global streams of Python, NumPy and PyTorch, with a seed from the learner's stream.
 """
@@ -23,12 +24,14 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from bqrl.checks import bad_value, choice
+from bqrl.checks import bad_value, choice, flag
 from bqrl.errors import ArgumentError, PolicyError
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.mdp.arrays import BoolArray
+from bqrl.policies.convert import distribution_of
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
+from bqrl.policies.stochastic import StochasticPolicy
 
 LIBRARIES = ("stable_baselines3", "sb3_contrib")
 NEEDS_START, FINISHED, STOP = "needs the first state", "finished", "stop"  # messages between the two threads
@@ -42,9 +45,10 @@ class SB3(Learner):
 
     def __init__(
         self, task: Task, rng: np.random.Generator, algorithm: Any = "PPO", policy: str = "MlpPolicy",
-        encoding: str = "one-hot", options: dict[str, Any] | None = None,
+        encoding: str = "one-hot", options: dict[str, Any] | None = None, deterministic: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(task, rng)
+        self._deterministic = flag(deterministic, "deterministic")
         choice(encoding, "encoding", ENCODINGS)
         kind = find_algorithm(algorithm) if isinstance(algorithm, str) else algorithm
         available = task.available
@@ -92,10 +96,17 @@ class SB3(Learner):
     def observe(self, episode: Episode) -> None:
         """Do nothing: the algorithm received each outcome while the episode was played."""
 
-    def evaluated(self) -> MarkovPolicy:
-        """Return the deterministic prediction at every stage and state."""
+    def evaluated(self) -> MarkovPolicy | StochasticPolicy:
+        """Return the deterministic prediction at every stage and state, or the action probabilities there."""
         self.settle()
         masks = {"action_masks": self._masks} if self._masked else {}
+        if not self._deterministic:
+            network = getattr(self._model, "policy", None)
+            if not callable(getattr(network, "get_distribution", None)):
+                rule = "have a policy with get_distribution if deterministic is False"
+                raise _algorithm_error(type(self._model), rule, "leave deterministic out")
+            shares = distribution_of(network, self._observations, **masks)
+            return StochasticPolicy(shares.reshape(self.task.H, self.task.S, self.task.A))
         actions, _ = self._model.predict(self._observations, deterministic=True, **masks)
         return MarkovPolicy(np.asarray(actions, dtype=np.int64).reshape(self.task.H, self.task.S))
 

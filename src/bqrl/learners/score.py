@@ -140,13 +140,13 @@ class Scorer:
     """The laws of policies in one problem, as masses on the points of its grid.
 
     `error` bounds the distance of quantiles and means of the laws so far below the true ones, apart from sampling error.
-    `simulated` is the number of episodes per simulated law, or 0 if no law was simulated. Every simulation starts from the
-    same `seed`, so laws do not depend on the order of the policies.
+    `simulated` is the number of episodes per simulated law, or 0 if no law was simulated; `sampled` tells whether the last law
+    was. Every simulation starts from the same `seed`, so laws do not depend on the order of the policies.
     """
 
     def __init__(self, mdp: MDP, seed: int | np.random.SeedSequence = 0) -> None:
         self.mdp, self.grid, self.seed = mdp, scoring_grid(mdp), seed
-        self.error, self.simulated = self.grid.error, 0
+        self.error, self.simulated, self.sampled = self.grid.error, 0, False
         self.points = self.grid.points(0).copy()
         self.points.flags.writeable = False
         self.follower = Follower(Layout(mdp, self.grid)) if isinstance(self.grid, Lattice) else None
@@ -161,6 +161,7 @@ class Scorer:
 
     def _law(self, policy: Policy) -> FloatArray:
         """Return the mass of every point under the policy, and update `error` and `simulated`."""
+        self.sampled = False
         if self.follower is not None and self.follower.fits(policy):
             return self.follower.law(policy)  # type: ignore[arg-type]
         placing = 0.0 if self.grid.exact else max(self.grid.error, self.grid.step)
@@ -168,7 +169,7 @@ class Scorer:
             found, upper = evaluate(self.mdp, policy, bracket=True, rewards=THIS_MODEL)
             rounding = 0.0 if upper is found else self._bracket_width(policy)
         except (GridError, PolicyError, SizeError):  # PolicyError: a custom policy draws its actions
-            self.simulated, rounding = SIMULATED_EPISODES, 0.0
+            self.simulated, self.sampled, rounding = SIMULATED_EPISODES, True, 0.0
             rng = np.random.default_rng(self.seed)
             returns = simulate_model(self.mdp, policy, SIMULATED_EPISODES, rng, rewards=THIS_MODEL)
             found = Law(returns, np.full(returns.size, 1.0 / returns.size))

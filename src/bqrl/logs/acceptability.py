@@ -110,9 +110,9 @@ class Acceptability(Charted):
         end = "this is a statement about the posterior, not the guarantee"
         return f"{worth}, {best['strategy']!r} has the highest mean net benefit, and {share}; {end}."
 
-    def chart(self) -> Any:
+    def chart(self, *, title: bool | str = True) -> Any:
         """Draw the acceptability curves; requires the extra "plots"."""
-        return views().draw_chart(self)
+        return views().draw_chart(self, title=title)
 
     def __str__(self) -> str:
         return self.sentence

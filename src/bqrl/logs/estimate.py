@@ -696,7 +696,7 @@ class Estimate(Observed, Charted):
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------
 
-    def chart(self, tau: Objective | float | None = None) -> Any:
+    def chart(self, tau: Objective | float | None = None, *, title: bool | str = True) -> Any:
         """Draw the visits and radii of the rows and, with a level, compare the promise with other plans.
 
         Requires the extra "plots".
@@ -705,12 +705,14 @@ class Estimate(Observed, Charted):
         ----------
         tau : float, optional
             Level in (0, 1).
+        title : bool or str
+            Whether the chart has its title and subtitle; a text replaces them.
 
         Returns
         -------
         altair chart
         """
-        return views().draw_chart(self, tau)
+        return views().draw_chart(self, tau, title=title)
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to an .npz file atomically."""

@@ -113,9 +113,9 @@ class PosteriorDraws(Charted):
             found.append({"measure": name, "mean": float(values.mean()), "median": middle, "lower": low, "upper": high})
         return found
 
-    def chart(self) -> Any:
+    def chart(self, *, title: bool | str = True) -> Any:
         """Draw how often each value of the quantile occurs among the draws; requires the extra "plots"."""
-        return views().draw_chart(self)
+        return views().draw_chart(self, title=title)
 
     def __str__(self) -> str:
         return self.sentence

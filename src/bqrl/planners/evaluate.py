@@ -84,12 +84,14 @@ class Limits:
 @overload
 def evaluate(
     mdp: MDP | StepModel | str, policy: Any, *, bracket: Literal[False] = False, labels: bool = ..., points: int = ...,
-    max_points: int = ..., max_set: int = ..., max_atoms: int = ..., rewards: str = ..., cluster: Any = ...,
+    max_points: int = ..., max_set: int = ..., max_atoms: int = ..., rewards: str = ..., deterministic: bool = ...,
+    cluster: Any = ...,
 ) -> Law: ...  # fmt: skip
 @overload
 def evaluate(
     mdp: MDP | StepModel | str, policy: Any, *, bracket: Literal[True], labels: bool = ..., points: int = ...,
-    max_points: int = ..., max_set: int = ..., max_atoms: int = ..., rewards: str = ..., cluster: Any = ...,
+    max_points: int = ..., max_set: int = ..., max_atoms: int = ..., rewards: str = ..., deterministic: bool = ...,
+    cluster: Any = ...,
 ) -> tuple[Law, Law]: ...  # fmt: skip
 def evaluate(
     mdp: MDP | StepModel | str,
@@ -102,6 +104,7 @@ def evaluate(
     max_set: int = MAX_SET,
     max_atoms: int = MAX_ATOMS,
     rewards: str = PLANNED,
+    deterministic: bool = True,
     cluster: Any = None,
 ) -> Law | tuple[Law, Law]:
     """Return the law of the return of a policy.
@@ -114,10 +117,10 @@ def evaluate(
     mdp : MDP or str
         The problem, or its name as for `solve`.
     policy : Policy, callable, object with `predict`, array_like or str
-        A Policy; a function f(stage, state); an object with predict(observation, deterministic=True); actions of shape
-        (S,) or (H, S); action probabilities of shape (S, A) or (H, S, A); or "always:NAME". Functions, `predict` and custom
-        policies are asked twice for each decision; PolicyError if the answers differ, SizeError if a custom policy has
-        too many memories.
+        A Policy; a function f(stage, state) that returns an action or one probability per action; an object with
+        predict(observation, deterministic=True); actions of shape (S,) or (H, S); action probabilities of shape (S, A) or
+        (H, S, A); or "always:NAME". Functions, `predict` and custom policies are asked twice for each decision; PolicyError if
+        the answers differ, SizeError if a custom policy has too many memories.
     bracket : bool
         Return both ends of the bracket instead of the lower law.
     labels : bool
@@ -133,6 +136,9 @@ def evaluate(
         in the model for which it was planned. With "this model" it follows the rewards of `mdp`, as in scenarios. To
         evaluate other outcomes of a plan, such as costs, convert its policy first: `plan.policy.to_labels(model)`, with
         the model of the plan, follows the states alone if the rewards of that model are not random.
+    deterministic : bool
+        If False, an object with `predict` is evaluated by its action probabilities, policy_probabilities(observation) or, as
+        in Stable-Baselines3, policy.get_distribution(observation).
     cluster : str or distributed.Client or None
         The address of a Dask scheduler, or a client of it: its workers share the pass over sums for policies by stage and state
         and for those of plans, if the returns lie on a lattice and no matrix products are used; the law has the same bits.
@@ -160,7 +166,7 @@ def evaluate(
     if isinstance(mdp, StepModel):
         law = law_unstored(mdp, bind_unstored(mdp, policy))
         return (law, law) if bracket else law
-    problem, played = bind(mdp, policy, labels=labels)
+    problem, played = bind(mdp, policy, labels=labels, deterministic=deterministic)
     check_rewards(played, problem, rewards)
     lower, upper = law_bracket(problem, played, limits, as_cluster(cluster))
     return (lower, upper or lower) if bracket else lower
@@ -268,12 +274,13 @@ def simulate_model(
     labels: bool = False,
     rewards: str = PLANNED,
     outcome: str | None = None,
+    deterministic: bool = True,
 ) -> FloatArray:
     """Return the returns of simulated episodes of a model; `bqrl.simulate` explains the arguments."""
     if isinstance(mdp, StepModel):
         played = bind_unstored(mdp, policy)
     else:
-        mdp, played = bind(mdp, policy, labels=labels, sampled=True)
+        mdp, played = bind(mdp, policy, labels=labels, sampled=rng, deterministic=deterministic)
         check_rewards(played, mdp, rewards)
     episodes = whole(episodes, "episodes", 1)
     needed = 8 * episodes * (mdp.H + 2)

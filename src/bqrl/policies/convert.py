@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.pairs import random_answer, times_asked
 from bqrl.policies.protocol import Policy, action_index, check_fits
 from bqrl.policies.rule_forms import ABSENT, complete, rule_of_dict, rule_of_names, rule_of_table
-from bqrl.policies.shares import shares_in, uniform
+from bqrl.policies.shares import drawn_action, shares_in, uniform
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.translate import by_name, named_origin, translated
 
@@ -37,17 +38,31 @@ FORMS = (
 
 
 class CalledPolicy(Policy):
-    """A function f(stage, state) that is called at every step of every episode, so it may draw its actions."""
+    """A function f(stage, state) that is called at every step of every episode, so it may draw its actions.
 
-    def __init__(self, mdp: MDP, answer: Callable[[int, int], Any]) -> None:
-        self.mdp, self.answer, self.H, self.S = mdp, answer, mdp.H, mdp.S
+    If it returns action probabilities, the action is drawn from them by `rng`.
+    """
+
+    def __init__(self, mdp: MDP, answer: Callable[[int, int], Any], rng: np.random.Generator) -> None:
+        self.mdp, self.answer, self.rng, self.H, self.S = mdp, answer, rng, mdp.H, mdp.S
 
     def act(self, h: int, s: int, memory: Any) -> int:
-        """Return the answer of the function."""
-        return _index(self.mdp, self.answer(h, s), h, s)
+        """Return the answer of the function, or an action drawn from it."""
+        found = _answer(self.mdp, self.answer(h, s), h, s)
+        if not isinstance(found, np.ndarray):
+            return found
+        facts = self.mdp.stage(h).available[s], self.mdp.state_label(s), self.mdp.action_label
+        return drawn_action(found, float(self.rng.random()), h, *facts)
 
 
-def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) -> tuple[MDP, Policy]:
+def bind(
+    mdp: Any,
+    policy: Any,
+    *,
+    labels: bool = False,
+    sampled: np.random.Generator | None = None,
+    deterministic: bool = True,
+) -> tuple[MDP, Policy]:
     """Return a problem and a Policy in it with the same return law as `policy` has in `mdp`.
 
     Parameters
@@ -57,7 +72,7 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     policy : Policy, Plan, callable, object with `predict`, dict, frame, array_like, str or Path
         - a Policy, or a Plan, which stands for its policy; a plan for a model with other names, and a policy of an estimate
           (alone or from a file), play the actions of the same names;
-        - a function f(stage, state) that returns an action;
+        - a function f(stage, state) that returns an action, or one probability per action;
         - an object with predict(observation, deterministic=True) -> (action, state) as in Stable-Baselines3;
         - actions of shape (S,) or (H, S), or action probabilities of shape (S, A) or (H, S, A); where H = S = A, a table of
           whole numbers holds actions and one of floats probabilities;
@@ -69,8 +84,13 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     labels : bool
         Pass states to f and predict as values instead of indices: the states of the step function or of the table that the
         model was built from, else their names. Models from files have names only.
-    sampled : bool
-        Call a function at every step of every episode instead of tabulating it, so that it may draw its actions.
+    sampled : Generator, optional
+        Call a function at every step of every episode instead of tabulating it, so that it may draw its actions; the
+        generator draws from probabilities that it returns.
+    deterministic : bool
+        If False, an object with `predict` plays its own action probabilities, as far as it exposes them:
+        policy_probabilities(observation), or policy.get_distribution(observation) as in Stable-Baselines3. An object
+        without them is asked for predict(observation, deterministic=False), which only a simulation can follow.
 
     Returns
     -------
@@ -84,7 +104,7 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     >>> bind(mdp, lambda stage, state: 1)[1].actions.tolist()
     [[1, 0], [1, 1], [1, 1]]
     """
-    problem, labels = check_mdp(mdp), flag(labels, "labels")
+    problem, labels, deterministic = check_mdp(mdp), flag(labels, "labels"), flag(deterministic, "deterministic")
     source, policy = getattr(policy, "mdp", None), planned_policy(policy)
     if isinstance(policy, Policy):
         origin = source if isinstance(source, MDP) else named_origin(policy)
@@ -103,13 +123,53 @@ def bind(mdp: Any, policy: Any, *, labels: bool = False, sampled: bool = False) 
     states: Sequence[Any] = range(problem.S)
     if labels:
         states = problem.state_values or problem.state_names or states
-    if callable(getattr(policy, "predict", None)):
-        return problem, _tabulate_predict(problem, policy, states)
+    if (seen := predictor(policy, deterministic)) is not None:
+        if sampled is not None and not deterministic:
+            return problem, CalledPolicy(problem, lambda h, s: seen(states[s]), sampled)
+        return _tabulate_predict(problem, seen, states)
     if callable(policy):
         _check_arguments(policy)
         answer = lambda h, s: policy(h, states[s])  # noqa: E731
-        return problem, CalledPolicy(problem, answer) if sampled else _tabulate_function(problem, answer)
+        if sampled is not None:
+            return problem, CalledPolicy(problem, answer, sampled)
+        return _tabulate_function(problem, answer)
     return _bind_table(problem, policy)
+
+
+def predictor(policy: Any, deterministic: bool = True) -> Callable[[Any], Any] | None:
+    """Return a function of the observation for an object with `predict`; None for other objects.
+
+    It returns an action or, unless `deterministic`, one probability per action if the object exposes them.
+    """
+    if not callable(getattr(policy, "predict", None)):
+        return None
+    if not deterministic:
+        if callable(getattr(policy, "policy_probabilities", None)):
+            found: Callable[[Any], Any] = policy.policy_probabilities
+            return found
+        network = getattr(policy, "policy", policy)
+        if callable(getattr(network, "get_distribution", None)):
+            return partial(distribution_of, network)
+
+    takes = "deterministic" in inspect.signature(policy.predict).parameters
+
+    def predict(observation: Any, **options: Any) -> Any:  # `action_masks` as in MaskablePPO
+        answer = policy.predict(observation, **({"deterministic": deterministic} if takes else {}), **options)
+        return answer[0] if isinstance(answer, tuple) else answer
+
+    return predict
+
+
+def distribution_of(network: Any, observation: Any, **masks: Any) -> FloatArray:
+    """Return the action probabilities of a policy of Stable-Baselines3, for one observation or a batch of them."""
+    to_tensor = getattr(network, "obs_to_tensor", None)
+    found = network.get_distribution(to_tensor(observation)[0] if callable(to_tensor) else observation, **masks)
+    probabilities = getattr(getattr(found, "distribution", found), "probs", None)
+    if probabilities is None:
+        rule = "have a distribution over discrete actions, with probs"
+        raise bad_type("policy", network, rule, type(found).__name__, remedy="pass deterministic=True")
+    held = probabilities.detach().cpu() if hasattr(probabilities, "detach") else probabilities
+    return np.asarray(held, dtype=np.float64)
 
 
 def planned_policy(given: Any) -> Any:
@@ -161,17 +221,12 @@ def _constant_policy(mdp: MDP, name: str) -> MarkovPolicy:
     return MarkovPolicy(complete(mdp, table, rule))
 
 
-def _tabulate_predict(mdp: MDP, model: Any, states: Sequence[Any]) -> MarkovPolicy:
-    """Return the policy of an object with `predict`, which depends on the state only."""
-    actions, met = np.zeros(mdp.S, np.int64), np.flatnonzero(mdp.reachable[:-1].any(axis=0)).tolist()
-
-    def act(h: int | None, s: int) -> Any:
-        found = model.predict(states[s], deterministic=True)
-        return found[0] if isinstance(found, tuple) else found
-
-    for s in met:
-        actions[s] = _ask(mdp, act, None, s, len(met))
-    return MarkovPolicy(np.tile(actions, (mdp.H, 1)))
+def _tabulate_predict(mdp: MDP, seen: Callable[[Any], Any], states: Sequence[Any]) -> tuple[MDP, Policy]:
+    """Return the problem and the policy of a function of the observation, which depends on the state only."""
+    met = np.flatnonzero(mdp.reachable[:-1].any(axis=0)).tolist()
+    return _bind_answers(
+        mdp, [((slice(None), s), _ask(mdp, lambda h, s: seen(states[s]), None, s, len(met))) for s in met]
+    )
 
 
 def _check_arguments(act: Callable[..., Any]) -> None:
@@ -184,24 +239,49 @@ def _check_arguments(act: Callable[..., Any]) -> None:
         pass
 
 
-def _tabulate_function(mdp: MDP, act: Callable[[int, int], Any]) -> MarkovPolicy:
-    """Return the policy of a function, which is called at least twice for every state that can be reached at a stage."""
-    actions = np.zeros((mdp.H, mdp.S), np.int64)
+def _tabulate_function(mdp: MDP, act: Callable[[int, int], Any]) -> tuple[MDP, Policy]:
+    """Return the problem and the policy of a function, which is called at least twice for every state met at a stage."""
+    answers: list[tuple[Any, int | FloatArray]] = []
     for h in range(mdp.H):
         met = np.flatnonzero(mdp.reachable[h]).tolist()
-        for s in met:
-            actions[h, s] = _ask(mdp, act, h, s, len(met))
-    return MarkovPolicy(actions)
+        answers += [((h, s), _ask(mdp, act, h, s, len(met))) for s in met]
+    return _bind_answers(mdp, answers)
 
 
-def _ask(mdp: MDP, act: Callable[[Any, int], Any], h: int | None, s: int, questions: int) -> int:
-    """Return the action of one of several decisions; PolicyError if it differs when asked again."""
-    first = _index(mdp, act(h, s), h, s)
+def _bind_answers(mdp: MDP, answers: Sequence[tuple[Any, int | FloatArray]]) -> tuple[MDP, Policy]:
+    """Return the problem and the policy of pairs of a place (stage, state) and an action, or action probabilities."""
+    actions, drawn = np.zeros((mdp.H, mdp.S), np.int64), []
+    for place, answer in answers:
+        if isinstance(answer, np.ndarray):
+            drawn.append((place, answer))
+        else:
+            actions[place] = answer
+    if not drawn:
+        return mdp, MarkovPolicy(actions)
+    shares = np.eye(mdp.A)[actions]
+    for place, probabilities in drawn:
+        shares[place] = probabilities
+    return _bind_shares(mdp, shares)
+
+
+def _ask(mdp: MDP, act: Callable[[Any, int], Any], h: int | None, s: int, questions: int) -> int | FloatArray:
+    """Return the answer to one of several decisions; PolicyError if it differs when asked again."""
+    first = _answer(mdp, act(h, s), h, s)
     for _ in range(times_asked(questions) - 1):
-        other = _index(mdp, act(h, s), h, s)
-        if other != first:
+        other = _answer(mdp, act(h, s), h, s)
+        if not np.array_equal(other, first):
             raise random_answer(mdp, h, s, first, other)
     return first
+
+
+def _answer(mdp: MDP, given: Any, h: int | None, s: int) -> int | FloatArray:
+    """Return the index of an action, or one probability per action."""
+    if not isinstance(given, (str, int)) and mdp.A > 1 and np.size(given) == mdp.A:
+        try:
+            return np.asarray(given, dtype=np.float64).reshape(mdp.A)
+        except (TypeError, ValueError):
+            pass
+    return _index(mdp, given, h, s)
 
 
 def _bind_table(mdp: MDP, given: Any) -> tuple[MDP, MarkovPolicy]:
@@ -284,7 +364,7 @@ def _index(mdp: MDP, action: Any, h: int | None = None, s: int | None = None) ->
     if isinstance(action, np.ndarray) and action.size == 1:  # predict may return an array of one action
         action = action.reshape(-1)[0]
     label = "" if s is None else mdp.state_label(s)
-    a = action_index(action, h, s, label, "an index or a name")
+    a = action_index(action, h, s, label, f"an index, a name or {mdp.A} probabilities")
     if not 0 <= a < mdp.A:
         raise _action_error(mdp, a, h, s)
     return a

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,8 +16,10 @@ from bqrl.mdp.arrays import BoolArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.mdp.stepping import Stepper
+from bqrl.policies.convert import predictor
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.protocol import Policy, action_index
+from bqrl.policies.shares import drawn_action
 from bqrl.policies.stochastic import StochasticPolicy
 
 RANDOM = "random"
@@ -67,18 +68,23 @@ class CallingPlayer:
         self.space, self.policy, self.masked = env.action_space, policy, masked
 
     def begin(self, seed: int) -> None:
-        """Seed the random actions; functions have no seed."""
+        """Seed the random actions, and the draws from probabilities; functions have no seed."""
+        self.chance = np.random.default_rng(seed)
         if self.policy is None:
             self.space.seed(seed)
 
     def act(self, h: int, observation: Any, mask: BoolArray | None) -> Any:
-        """Return what the policy returns; an array of one Discrete action as an int."""
+        """Return what the policy returns, of Discrete actions as a number: from an array of one, or drawn from probabilities."""
         if self.policy is None:
             return self.space.sample() if mask is None else self.space.sample(mask=mask.astype(np.int8))
         masks = {"action_masks": mask} if self.masked and mask is not None else {}
         action = self.policy(observation, **masks)
-        single = isinstance(action, np.ndarray) and action.size == 1 and isinstance(self.space, Discrete)
-        return action.reshape(-1)[0] if single else action
+        if not isinstance(self.space, Discrete) or isinstance(action, (int, str)):
+            return action
+        if self.space.n > 1 and np.size(action) == self.space.n:
+            shares = np.asarray(action, dtype=np.float64).reshape(-1)
+            return drawn_action(shares, float(self.chance.random()), h, state=str(observation)) + int(self.space.start)
+        return action.reshape(-1)[0] if isinstance(action, np.ndarray) and action.size == 1 else action
 
     def learn(self, h: int, reward: float, after: Any) -> None:
         """Remember nothing."""
@@ -131,7 +137,7 @@ class PolicyPlayer:
         return s if self.policy.S == 0 or s < self.policy.S else -1
 
 
-def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None) -> Player:
+def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None, deterministic: bool = True) -> Player:
     """Return the player of a policy in an environment; `simulate` explains the arguments."""
     if isinstance(policy, Policy):
         observations = Observations(env.observation_space, bins, type(env.unwrapped).__name__)
@@ -150,10 +156,8 @@ def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None) -> Pl
         return CallingPlayer(env, None)
     if isinstance(getattr(policy, "policy", None), Policy):
         raise bad_type("policy", policy, f"be {FORMS}", type(policy).__name__, remedy="pass plan.policy")
-    if callable(getattr(policy, "predict", None)):
-        named = inspect.signature(policy.predict).parameters
-        most_likely = {"deterministic": True} if "deterministic" in named else {}
-        return CallingPlayer(env, partial(_predicted, policy, **most_likely), "action_masks" in named)
+    if (seen := predictor(policy, deterministic)) is not None:
+        return CallingPlayer(env, seen, "action_masks" in inspect.signature(policy.predict).parameters)
     if not callable(policy):
         raise bad_type("policy", policy, f"be {FORMS}")
     return CallingPlayer(env, policy)
@@ -190,12 +194,6 @@ def play_steps(steps: Stepper, player: Player, seed: int, episode: int, horizon:
         player.learn(h, reward, after)
         observation = after
     raise steps.error(LONGEST, "an end of the episode", "none", "; pass horizon=")
-
-
-def _predicted(policy: Any, observation: Any, **options: Any) -> Any:
-    """Return the action that an object predicts, as in Stable-Baselines3; `action_masks` as in its MaskablePPO."""
-    found = policy.predict(observation, **options)
-    return found[0] if isinstance(found, tuple) else found
 
 
 def chosen_action(policy: Policy, h: int, s: int, memory: Any, chance: np.random.Generator, A: int) -> int:

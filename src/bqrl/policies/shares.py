@@ -8,6 +8,7 @@ import numpy as np
 
 from bqrl.checks import exact_text
 from bqrl.errors import PolicyError
+from bqrl.loops.draws import draw
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP
 
@@ -37,6 +38,21 @@ def check_shares(
         where = f"for action {action_label(a)} in state {state_label(s)} at stage {h + 1}"
         message = f"action probabilities must {'not be negative' if p < 0.0 else rule}, got {p:g} {where}"
         raise PolicyError(message, stage=h, state=s, action=a)
+
+
+def drawn_action(
+    shares: FloatArray,
+    u: float,
+    h: int,
+    available: BoolArray | None = None,
+    state: str = "",
+    action_label: Callable[[int], str] = str,
+) -> int:
+    """Return the action that a uniform draw selects from probabilities (A,) at stage `h`; PolicyError unless they are valid."""
+    met, table = np.arange(h + 1)[:, None] == h, np.zeros((h + 1, 1, shares.size))
+    table[h, 0], exists = shares, np.ones(shares.size, bool) if available is None else available
+    check_shares(table, np.broadcast_to(exists, table.shape), met, lambda _: state, action_label)
+    return int(draw(shares.tolist(), 0, shares.size, u))
 
 
 def shares_in(mdp: MDP, shares: FloatArray) -> FloatArray:

@@ -1,4 +1,6 @@
-"""Building blocks of all charts. A chart is one Altair specification: interactive on the page, static as PNG and PDF.
+"""Building blocks of all charts. A chart is one Altair specification: interactive on the page, static as PNG, SVG and PDF.
+
+Charts carry no configuration, so that they can be layered and concatenated; pages and files add the style of the library.
 
 Nearly all charts are of three kinds: lines with bands (in this module), bars of a law, and maps of actions (in
 `plan_charts`). A selector of a chart is a drop-down list. Data are embedded as CSV text, which has a third of the size of
@@ -7,14 +9,17 @@ JSON. Lines are thinned to MAX_POINTS points; the subtitle says so.
 
 from __future__ import annotations
 
+import colorsys
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from itertools import cycle, product
+from itertools import product
+from pathlib import Path
 from textwrap import wrap
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -24,6 +29,8 @@ import numpy as np
 from bqrl.display import format_number
 from bqrl.learners.registry import colour_of
 from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.files import checked_ending
+from bqrl.mdp.files.atomic import check_place, write_whole
 from bqrl.results.result import Result
 from bqrl.study.scores import Contender, mean_band, spread_indices
 
@@ -44,6 +51,11 @@ PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, INDIGO, WI
 SPARE = ("#D81B60", "#1FA3A3", GREY)  # for learners and variants without their own colour
 
 
+NAMES = re.compile(
+    r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|(?<![\w.])[A-Za-z_]\w*'
+)  # texts, or names in a Vega expression
+
+
 def import_extra(module: str, needed: str = "charts need Altair and vl-convert") -> ModuleType:
     """A module of the extra "plots"; ImportError with the remedy if it is not installed."""
     try:
@@ -55,9 +67,36 @@ def import_extra(module: str, needed: str = "charts need Altair and vl-convert")
 altair = partial(import_extra, "altair")
 
 
+def styled(chart: Any) -> dict[str, Any]:
+    """Specification of a chart in the style of the library; the chart's own configuration wins."""
+    if isinstance(chart, Mapping):
+        return dict(chart)
+    own = getattr(chart, "config", {})
+    own = {} if own is altair().Undefined else own
+    return dict(chart.to_dict()) | {"config": STYLE | (own if isinstance(own, dict) else own.to_dict())}
+
+
+def is_chart(thing: Any) -> bool:
+    """Whether an object is an Altair chart."""
+    return type(thing).__module__.partition(".")[0] == "altair" and hasattr(thing, "to_dict")
+
+
+def save_chart(chart: Any, path: str | Path) -> None:
+    """Write a chart to a file atomically, in the style of the library; the ending chooses the format."""
+    place = Path(path)
+    kind = checked_ending(place, (".pdf", ".svg", ".png", ".html", ".json"))[1:]
+    check_place(place)
+    spec = styled(chart)
+    if kind in ("html", "json"):
+        text = altair().Chart.from_dict(spec).to_html() if kind == "html" else json.dumps(spec)
+        write_whole(place, text.encode())
+    else:
+        write_whole(place, image(spec, kind))
+
+
 def image(chart: Any, kind: str) -> bytes:
     """A chart, or its specification, as the bytes of a "png", "svg" or "pdf" file."""
-    spec = dict(chart if isinstance(chart, Mapping) else chart.to_dict())
+    spec = styled(chart)
     made = getattr(import_extra("vl_convert"), f"vegalite_to_{kind}")(spec, **({"scale": 2.0} if kind == "png" else {}))
     return made.encode() if isinstance(made, str) else bytes(made)
 
@@ -67,7 +106,7 @@ def with_charts(
 ) -> Result:
     """The result with charts and, with `images`, a PNG and a PDF file of each; without Altair, `left_out` says so."""
     try:
-        specs = {name: chart.to_dict() for name, chart in charts().items()}
+        specs = {name: styled(chart) for name, chart in charts().items()}
         kinds = ("png", "pdf") if images else ()
         files = {f"{folder}{name}.{kind}": image(spec, kind) for name, spec in specs.items() for kind in kinds}
     except ImportError as fault:
@@ -79,14 +118,37 @@ def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
     """Colour of each contender by label. Call this once with all learners of an experiment, for all of its charts.
 
     A learner with its planner has the same colour in all experiments. Further variants and other learners get colours that
-    belong to no learner, as long as there are any.
+    belong to no learner, as long as there are any; all colours differ.
     """
     found: dict[str, str | None] = {}
     for one in contenders:
         colour = colour_of(one.learner, one.params)
         found[one.label] = None if not colour or colour in found.values() else colour
-    free = cycle([colour for colour in (*SPARE, *PALETTE) if colour not in found.values()] or PALETTE)
+    free = more_colours([colour for colour in found.values() if colour], (*SPARE, *PALETTE))
     return {label: colour or next(free) for label, colour in found.items()}
+
+
+def more_colours(used: Iterable[str] = (), first: Sequence[str] = PALETTE) -> Iterator[str]:
+    """Colours that differ from those `used` and from one another: the `first` ones, then the most distant ones that are left.
+
+    >>> from itertools import islice
+    >>> len(set(islice(more_colours(), 60)))
+    60
+    """
+    taken = list(used)
+    for colour in first:
+        if colour not in taken:
+            taken.append(colour)
+            yield colour
+    while True:
+        hues = (np.arange(180) / 180.0 + len(taken) / 1260.0) % 1.0
+        shades = np.array(
+            [colorsys.hls_to_rgb(hue, (0.3, 0.47, 0.65)[i % 3], 0.75) for i, hue in enumerate(hues.tolist())]
+        )
+        known = np.array([[int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5)] for colour in taken])
+        far = shades[np.linalg.norm(shades[:, None] - known[None], axis=2).min(axis=1).argmax()]
+        taken.append("#" + "".join(f"{round(255 * x):02X}" for x in far.tolist()))
+        yield taken[-1]
 
 
 def chart_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
@@ -132,7 +194,7 @@ def fold_text(text: Any, width: int = 74) -> Any:
 def with_title(
     chart: Any, title: str, note: str, height: int | None = None, selectors: Sequence[Selector] = (), finding: Any = ""
 ) -> Any:
-    """The finished chart in the style of the library, with a title of one line and the subtitle `finding`, then `note`.
+    """The finished chart with a title of one line and the subtitle `finding`, then `note`.
 
     The title says what is shown, the finding what one sees. With selectors, the finding may be a function of their values, or
     nested lists with one level per selector; the page shows that of the selection, an image that of the first options.
@@ -156,15 +218,56 @@ def with_title(
         chart = chart.properties(usermeta={"selectors": names, "findings": finding, "lines": len(above)})
     size = {} if height is None else {"height": height}
     subtitle = [*above, *(fold_text(note) if note or not above else [])]
-    return chart.properties(title=alt.TitleParams([title], subtitle=subtitle), config=STYLE, **size)
+    return chart.properties(title=alt.TitleParams([title], subtitle=subtitle, anchor="start"), **size)
+
+
+def composable(chart: Any, title: bool | str = True) -> Any:
+    """The chart for users: without what only the page reads or sets, and with its own title, none or the given one.
+
+    The parameters that controls of the page set become constants, because two charts of one figure must not define the same.
+    """
+    chart.usermeta = altair().Undefined
+    params = chart.params if isinstance(chart.params, list) else []
+    values = {one["name"]: one["value"] for one in (param.to_dict() for param in params) if "bind" not in one}
+    if values:
+        spec = chart.to_dict()
+        tables = spec.get("datasets", {})
+        spec = {key: part for key, part in spec.items() if key not in ("$schema", "config", "datasets")}
+        chart = altair().Chart.from_dict(_with_constants(spec, values, tables))
+    if not isinstance(title, bool):
+        chart.title = str(title)
+    elif not title:
+        chart.title = altair().Undefined
+        for part in (*getattr(chart, "hconcat", ()), *getattr(chart, "vconcat", ()), *getattr(chart, "concat", ())):
+            part.title = altair().Undefined
+    return chart
+
+
+def _with_constants(spec: Any, values: Mapping[str, Any], tables: Mapping[str, Any]) -> Any:
+    """A part of a specification with constants in place of parameters, and with its data in place."""
+    if isinstance(spec, list):
+        return [_with_constants(part, values, tables) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    if spec.get("name") in tables:
+        return {key: part for key, part in spec.items() if key != "name"} | {"values": tables[spec["name"]]}
+    found = {}
+    for key, part in spec.items():
+        if key == "params":
+            part = [one for one in part if one.get("name") not in values]
+        if key in ("filter", "expr", "calculate", "test") and isinstance(part, str):
+            part = NAMES.sub(lambda found: json.dumps(values[found[0]]) if found[0] in values else found[0], part)
+        if part or key != "params":
+            found[key] = _with_constants(part, values, tables)
+    return found
 
 
 def join_charts(how: str, *parts: Any) -> Any:
     """Charts beside each other ("hconcat") or below each other ("vconcat")."""
     alt = altair()
-    for part in parts:  # a part of a concatenation must have neither
-        part.config = part.usermeta = alt.Undefined
-    return getattr(alt, how)(*parts).resolve_scale(color="independent").properties(config=STYLE)
+    for part in parts:  # which only a whole specification may have
+        part.usermeta = alt.Undefined
+    return getattr(alt, how)(*parts).resolve_scale(color="independent")
 
 
 def thin_line(x: FloatArray, y: FloatArray, size: int = MAX_POINTS) -> IntArray:
@@ -188,9 +291,11 @@ class Curve(NamedTuple):
     view: tuple[int, ...] = ()
 
 
-def mean_curve(label: str, values: FloatArray, points: int, view: tuple[int, ...] = (), measure: str = "") -> Curve:
-    """Mean over seeds of the values (seeds, episodes) of a measure, with its band, at `points` episodes."""
-    drawn = spread_indices(values.shape[1], points)
+def mean_curve(
+    label: str, values: FloatArray, points: int, view: tuple[int, ...] = (), measure: str = "", *, log: bool = False
+) -> Curve:
+    """Mean over seeds of the values (seeds, episodes) of a measure, with its band, at `points` episodes; `log`: evenly in log."""
+    drawn = spread_indices(values.shape[1], points, log=log)
     values = values[:, drawn]
     mean = values[0] + (values - values[0]).mean(axis=0)  # equal runs give exactly their value
     low, high = mean_band(values, measure) if len(values) > 1 else (None, None)
@@ -238,7 +343,7 @@ def by_label(
     """Vega expression that turns the column `k` into a label, and the colour channel of the labels."""
     size = 300 if symbol == "stroke" else 100  # long enough to show dashes
     legend = {"symbolOpacity": 1, "symbolType": symbol, "symbolSize": size, "symbolStrokeWidth": 3}
-    colours = colours or dict(zip(labels, cycle(PALETTE), strict=False))
+    colours = colours or dict(zip(labels, more_colours(), strict=False))
     named = {label: colours[label] for label in labels}
     return f"{json.dumps(list(labels))}[datum.k]", colour_channel("line:N", named, **legend)
 
@@ -266,6 +371,9 @@ def lines(
             corner = np.r_[True, (columns[1:, 1:] != columns[1:, :-1]).any(axis=0)]
             corner[-1] = True
             columns = columns[:, corner]
+        if scales.get("y", {}).get("type") == "log":  # it has no place for the rest; a band ends at the lowest mean
+            columns = columns[:, columns[1] > 0.0]
+            columns[2] = np.maximum(columns[2], columns[1].min(initial=np.inf))
         at = thin_line(columns[0], columns[1])
         rows += [[*curve.view, labels.index(curve.label), *row] for row in columns[:, at].T.tolist()]
         longest, drawn = max((longest, drawn), (columns.shape[1], at.size))
@@ -293,10 +401,14 @@ def lines(
 
 def curves_chart(
     curves: Sequence[Curve], *, title: str, y_title: str, band: str = "", note: str = "", finding: str = "",
-    references: Sequence[tuple[str, float]] = (), colours: Mapping[str, str] | None = None, step: bool = False,
+    references: Sequence[tuple[str, float]] = (), colours: Mapping[str, str] | None = None, step: bool = False, log: str = "",
 ) -> Any:  # fmt: skip
-    """Curves over episodes; `band` describes their bands, `references` are names and values of dashed lines."""
-    alt, drawn, layers = altair(), lines(curves, "episode", y_title, colours=colours, step=step), []
+    """Curves over episodes; `band` describes their bands, `references` are names and values of dashed lines.
+
+    `log` names the logarithmic axes: "", "x", "y" or "xy".
+    """
+    scales = {axis: {"type": "log"} for axis in log}
+    alt, drawn, layers = altair(), lines(curves, "episode", y_title, colours=colours, step=step, scales=scales), []
     if references:
         names = {value: ", ".join(name for name, x in references if x == value) for _, value in references}
         rows = [[value, f"{name}: {format_number(value, 5)}"] for value, name in names.items()]

@@ -29,7 +29,7 @@ from bqrl.results.plans import POLICY_FILES, in_one_line, objective_name
 from bqrl.results.result import Result, ResultTable, asked_for, chart_files, saved_bytes, versions
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, learning_sentences, order_of
-from bqrl.study.scores import Experiment, late_return
+from bqrl.study.scores import Contender, Experiment, late_return
 
 Row = dict[str, Any]
 MAX_ROWS = 2000  # episodes per learner in the table of curves
@@ -39,7 +39,7 @@ FILES = (  # files that a folder may hold; RUN_FILES are those of each run
 )  # fmt: skip
 RUN_FILES = ("record_{}.npz", "episodes_{}.jsonl")
 RETURNS = {"return": "mean return", "last_return": "mean return, last tenth"}  # columns if the kernel is unknown
-SCORES = {"value": "value", "gap": "cumulative gap", "regret": "cumulative regret", "mean": "mean"}
+SCORES = {"value": "value", "gap": "cumulative gap", "mean_regret": "cumulative mean regret", "mean": "mean"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -61,7 +61,9 @@ def label_of(learner: str, params: Mapping[str, Any]) -> str:
     'UCB-BQRL, greedy planner, c_conf=0.01'
     """
     parts = [f"{value} planner" if key == "planner" else f"{key}={in_text(value)}" for key, value in params.items()]
-    return ", ".join([getattr(known_learner(learner), "label", learner), *parts])
+    found = known_learner(learner)
+    name = getattr(found, "label", "") or getattr(found, "name", "") or learner.rpartition(":")[2]
+    return ", ".join([name, *parts])
 
 
 def in_text(value: Any) -> str:
@@ -69,14 +71,20 @@ def in_text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
-def file_stem(learner: str, params: Mapping[str, Any], seed: int, *, alone: bool) -> str:
-    """Stem of the file names of one run; it names the learner unless there is only one."""
+def file_stem(one: Contender, seed: int, *, alone: bool) -> str:
+    """Stem of the file names of one run; it names the learner unless there is only one.
+
+    >>> file_stem(Contender(label="My own, fast", learner=print), 42, alone=False)
+    'My-own-fast-c3242163_seed42'
+    """
     if alone:
         return f"seed{seed}"
-    parts = [learner, *(f"{key}-{in_text(value)}" for key, value in params.items())]
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", "_".join(parts))
-    if len(name) > MAX_STEM:  # long names that differ at the end must remain different
-        name = f"{name[: MAX_STEM - 9]}-{sha256(name.encode()).hexdigest()[:8]}"
+    known = isinstance(one.learner, str) and ":" not in one.learner
+    parts = [one.learner, *(f"{key}-{in_text(value)}" for key, value in one.params.items())] if known else [one.label]
+    text = "_".join(parts)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).lstrip("._-")
+    if len(name) > MAX_STEM or (name != text and not known):  # names that differ must remain different
+        name = f"{name[: MAX_STEM - 9]}-{sha256(text.encode()).hexdigest()[:8]}"
     return f"{name}_seed{seed}"
 
 
@@ -99,7 +107,7 @@ def learning_document(found: Learned) -> dict[str, Any]:
         best["score_error"] = experiment.score_error
         play = evaluate(first.mdp, uniform(first.mdp))
         random = {"value": goal(play), "mean": play.exact_mean}
-        random |= {"gap": T * (best["value"] - random["value"]), "regret": T * (best["mean"] - random["mean"])}
+        random |= {"gap": T * (best["value"] - random["value"]), "mean_regret": T * (best["mean"] - random["mean"])}
     for one in experiment.learners:
         records = zip(experiment.seeds, experiment.records[one.label], strict=True)
         runs = [{"seed": seed, **_run(record, goal)} for seed, record in records]
@@ -134,14 +142,12 @@ def _run(record: Record, goal: Objective) -> dict[str, Any]:
     row: dict[str, Any] = {"return": float(record.returns.mean()), "last_return": late_return(record)}
     if record.mdp is None or record.optimum is None:
         return row
-    assert record.final_policy is not None
-    final, gaps, best = (
-        evaluate(record.mdp, record.final_policy, rewards="this model"),
-        record.gap(goal),
-        record.optimum.value(goal),
-    )
-    row |= {"value": goal(final), "mean": final.exact_mean, "gap": float(gaps.sum())}
-    row["regret"] = float(record.expected_regret().sum())
+    gaps, best = record.gap(goal), record.optimum.value(goal)
+    row |= {"value": float(record.value(goal)[-1]), "mean": float(record.means()[-1]), "gap": float(gaps.sum())}
+    if record.final_policy is not None and not record.simulated:  # an exact law beats a rounded one
+        final = evaluate(record.mdp, record.final_policy, rewards="this model")
+        row |= {"value": goal(final), "mean": final.exact_mean}
+    row["mean_regret"] = float(record.expected_regret().sum())
     row["settled"] = optimal_after(np.r_[gaps, best - row["value"]], size_of(record.points))
     return row
 
@@ -171,7 +177,7 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Res
     titles = {key: found.words.titled(title) for key, title in amounts.items()}
     if best is not None:
         scored = str if goal.probability else found.words.titled  # a probability has no unit
-        titles |= {"value": scored(goal.kind), "gap": scored(SCORES["gap"])}
+        titles |= {"value": scored(goal.kind), "gap": scored(f"cumulative {goal.kind} gap")}
     titles |= {} if best is None else {"settled": "optimal after (episodes)"}
     learners, rows, runs = {one["label"]: one for one in document["learners"]}, list[Row](), list[Row]()
     for label in (place["learner"] for place in found.experiment.order()):
@@ -185,7 +191,7 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Res
         runs += [{"learner": label, "seed": run["seed"]} | {key: run[key] for key in titles} for run in one["runs"]]
     if best is not None:
         blank = dict.fromkeys(rows[0])
-        ideal = {"value": best["value"], "gap": 0.0, "regret": 0.0, "mean": best["mean"]}
+        ideal = {"value": best["value"], "gap": 0.0, "mean_regret": 0.0, "mean": best["mean"]}
         rows += [blank | {"learner": _best_name(document)} | ideal]
         rows += [blank | {"learner": "random play"} | document["random"]]
     seeds = len(found.experiment.seeds)
@@ -202,21 +208,21 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
     tables, attached, left_out = learner_tables(found, document), dict(files), list[str]()
     for one in experiment.learners:
         for seed, record in zip(experiment.seeds, experiment.records[one.label], strict=True):
-            stem = file_stem(
-                one.learner if isinstance(one.learner, str) else one.label, one.params, seed, alone=found.alone
-            )
+            stem = file_stem(one, seed, alone=found.alone)
             attached[f"record_{stem}.npz"] = saved_bytes(record)
     if document["beats"]:
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
         tables["beats"] = ResultTable(document["beats"], titles={"other": "other learner"}, caption=said)
     if document["best"] is not None:
-        names, ends = ("gap", "regret"), ("mean", "low", "high")
+        names, ends = {"gap": f"{experiment.objective.kind} gap", "mean_regret": "mean regret"}, ("mean", "low", "high")
         rows = [
-            {"learner": both[0]["learner"], "episode": both[0]["episode"]}
+            {"learner": both[0]["learner"], "episode": both[0]["episode"], "seeds": both[0]["seeds"]}
             | {f"{name}_{key}": row[key] for name, row in zip(names, both, strict=True) for key in ends}
             for both in zip(*(experiment.curves(name, MAX_ROWS) for name in names), strict=True)
         ]
-        titles = {f"{name}_{key}": words.titled(f"cumulative {name}, {key}") for name in names for key in ends}
+        titles = {
+            f"{name}_{key}": words.titled(f"cumulative {what}, {key}") for name, what in names.items() for key in ends
+        }
         said = f"Low and high: {experiment.band}. {thinning_note(experiment.episodes, MAX_ROWS)}"
         tables["curves"] = ResultTable(rows, titles=titles, caption=said.strip())
     if found.alone and document["best"] is not None:

@@ -9,23 +9,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-import platform
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic_core import to_jsonable_python
 
-import bqrl
 from bqrl.checks import one_line
 from bqrl.display import sheet_bytes, sheet_cell
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.learners.code import versions as versions
 from bqrl.mdp.files.atomic import check_place, write_whole
 from bqrl.results.folder import FORMAT, MANIFEST, NAME, VERSION, Folder
 from bqrl.study.tables import sheet_csv, unguard
@@ -167,13 +165,6 @@ def chart_files(names: Iterable[str], folder: str = "") -> list[str]:
 def asked_for(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that are neither None, False nor empty."""
     return {key: value for key, value in settings.items() if value not in (None, False, [], ())}
-
-
-def versions() -> dict[str, str]:
-    """Versions of the software that a result depends on."""
-    libraries = {name: metadata.version(name) for name in ("numpy", "numba", "scipy")}
-    system = f"{platform.system()} {platform.machine()}"
-    return {"bqrl": bqrl.__version__, "python": platform.python_version(), **libraries, "system": system}
 
 
 def check_folder(folder: str | Path | None, kind: str, names: Iterable[str] = ()) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 
 from bqrl.display import format_number
 from bqrl.envs import about
-from bqrl.planners.cluster import fingerprint
 from bqrl.planners.solve import guarantee_curve
 from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, lines, tooltips, view_filter, with_title
@@ -23,11 +22,11 @@ from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
 from bqrl.results.result import Result, ResultTable, Sentence, chart_files, versions
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, cell, list_words, order_of, two_decimals
-from bqrl.study.problems import Problem
+from bqrl.study.problems import Problem, file_name
 from bqrl.study.scores import PROVEN, Experiment, band_name
 from bqrl.study.spec import Spec
 from bqrl.study.study import Study
-from bqrl.study.tables import file_name, level_name, policy_table, shown_states, study_tables
+from bqrl.study.tables import level_name, policy_table, shown_states, study_tables
 from bqrl.theory.perturbation import reward_spans
 
 POINTS = 80  # episodes of a curve that are drawn
@@ -51,7 +50,7 @@ class StudyView:
         first = study.shown(study.spec.levels[0], names=self.labels)
         self.colours = charts.learner_colours(first.learners)  # in all charts
         self.measures: list[str] = [name for name in ("exact", "capped", "expected") if name in study.spec.measures]
-        self.versions = versions() | {"code": fingerprint()}
+        self.versions = versions()
         words, own = words_of(study.spec.problem), study.spec.study
         self.words = replace(words, unit=own.unit or words.unit, stage=own.stage or words.stage)
         self.span = float(reward_spans(study.problem()).max()) or 1.0  # of the rewards of one stage

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import choice, whole
 from bqrl.laws.law import Law
 from bqrl.laws.sample import Sample
 from bqrl.learners.record import Record
@@ -52,6 +53,7 @@ from bqrl.results.words import outlook_sentence as outlook_sentence
 from bqrl.results.words import remark as remark
 from bqrl.results.words import remarks as remarks
 from bqrl.study.scores import Contender, Experiment, spread_indices
+from bqrl.study.suite import Suite
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
 MAX_PICTURE = 72_000  # bytes of a picture in a notebook
@@ -98,6 +100,7 @@ def experiment_view(
     words: Words | None = None,
     title: str = "",
     finding: str = "",
+    log: str = "",
 ) -> Any:
     """Learning curves with their bands; `measure` as in `Experiment.values`; a study gives the other arguments."""
     words = Words.of(experiment.problem) if words is None else words
@@ -105,7 +108,7 @@ def experiment_view(
     bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
     return curves_chart(
         [
-            charts.mean_curve(one.label, experiment.values(one.label, measure), points, measure=measure)
+            charts.mean_curve(one.label, experiment.values(one.label, measure), points, measure=measure, log="x" in log)
             for one in experiment.learners
         ],
         title=title or f"Cumulative {experiment.measure_name(measure)}, {experiment.objective.label}",
@@ -114,6 +117,7 @@ def experiment_view(
         band=experiment.band,
         note=f"{charts.thinning_note(experiment.episodes, points)} {bracket}".strip(),
         colours=colours or charts.learner_colours(experiment.learners),
+        log=log,
     )
 
 
@@ -251,6 +255,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     Outlook: (lambda now: law_chart({0.0: now.law}, {0.0: now.target}, what="the target"), lambda now: now.rows()[0]),
     Record: (record_view, _record_facts),
     Experiment: (experiment_view, _experiment_rows),
+    Suite: (lambda suite: draw_figure(suite.experiments), lambda suite: suite.shares()),
     Estimate: (estimate_view, lambda estimate: {
         **{key.replace("_", " "): value for key, value in estimate.coverage().items()}, "confidence": estimate.confidence,
     }),
@@ -267,9 +272,26 @@ def _view(thing: Any) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
     raise NotImplementedError(f"VIEWS has no entry for {type(thing).__name__}")
 
 
-def draw_chart(thing: Any, *choice: Any) -> Any | None:
-    """Altair chart of an object, or None; `choice` is the measure of an experiment or the level of an estimate."""
-    return _view(thing)[0](thing, *choice)
+def draw_chart(thing: Any, *chosen: Any, title: bool | str = True, **options: Any) -> Any | None:
+    """Altair chart of an object, or None; `chosen` is the measure of an experiment or the level of an estimate."""
+    chart = _view(thing)[0](thing, *chosen, **options)
+    return None if chart is None else charts.composable(chart, title)
+
+
+def draw_figure(
+    parts: Mapping[str, Any], *, columns: int = 3, measure: str | None = None, log: str = "", title: bool | str = True,
+    width: int = 260, height: int = 200,
+) -> Any:  # fmt: skip
+    """Learning curves of experiments, or of pairs (experiment, measure), by the title of their panel, with one legend."""
+    choice(log, "log", ("", "x", "y", "xy"))
+    pairs = {name: one if isinstance(one, tuple) else (one, measure) for name, one in parts.items()}
+    colours = charts.learner_colours({each.label: each for one, _ in pairs.values() for each in one.learners}.values())
+    panels = []
+    for name, (one, shown) in pairs.items():
+        chart: Any = draw_chart(one, shown, title=name if title else False, log=log, colours=colours)
+        panels.append(chart.properties(width=whole(width, "width", 1), height=whole(height, "height", 1)))
+    drawn = altair().concat(*panels, columns=whole(columns, "columns", 1)).resolve_scale(color="shared")
+    return drawn if isinstance(title, bool) else drawn.properties(title=str(title))
 
 
 def html(thing: Any) -> str:
@@ -288,8 +310,8 @@ def html(thing: Any) -> str:
         chart = draw_chart(thing, *compact)
         if chart is None:
             return table
-        spec = chart.to_dict()
-        svg = charts.image(spec | {"config": spec.get("config", {}) | {"aria": False}}, "svg")
+        spec = charts.styled(chart)
+        svg = charts.image(spec | {"config": spec["config"] | {"aria": False}}, "svg")
     except ImportError:
         return table
     if len(svg) > MAX_PICTURE:

@@ -1,4 +1,4 @@
-"""`bqrl.compare`: several learners on one problem with common seeds.
+"""`bqrl.compare`: several learners on one or more problems with common seeds.
 
 The noise of a run depends on its seed and not on the learner, so all learners face the same randomness.
 """
@@ -7,30 +7,48 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import cloudpickle
 import numpy as np
 
-from bqrl.checks import bad_type, one_line, whole
+from bqrl.checks import bad_type, flag, is_one_line, one_line, whole
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.laws.objectives import Objective, check_objective
+from bqrl.learners.code import learner_code
 from bqrl.learners.registry import check_params, find_learner
 from bqrl.learners.run import DELTA, EPISODES, TAU, Run
-from bqrl.study.problems import source_of
-from bqrl.study.runner import Batch, Engine, Job, Watch
+from bqrl.study.problems import Problem, source_of
+from bqrl.study.runner import Bar, Batch, Engine, Job, Watch
 from bqrl.study.scores import Contender, Experiment
 from bqrl.study.store import RunSpec, Store
+from bqrl.study.suite import Suite
 from bqrl.study.workers import LocalWorkers, Workers
 
 SEEDS, FIRST_SEED, WORKERS = 20, 42, 2  # the defaults, in Python and on the command line
 MAX_SEEDS = 1_000_000
+SEVERAL = (list, tuple, dict)
 
 
+@overload
+def compare(
+    problem: list[Any] | tuple[Any, ...] | dict[str, Any], learners: Sequence[Any], tau: float | None = ..., episodes: int = ...,
+    seeds: int | Sequence[int] = ..., workers: int | Workers = ..., *, objective: Objective | None = ..., delta: float = ...,
+    horizon: int | None = ..., bins: Any = ..., folder: str | Path | None = ..., progress: bool | None = ...,
+    watch: Watch | None = ...,
+) -> Suite: ...  # fmt: skip
+@overload
+def compare(
+    problem: Any, learners: Sequence[Any], tau: float | None = ..., episodes: int = ...,
+    seeds: int | Sequence[int] = ..., workers: int | Workers = ..., *, objective: Objective | None = ..., delta: float = ...,
+    horizon: int | None = ..., bins: Any = ..., folder: str | Path | None = ..., progress: bool | None = ...,
+    watch: Watch | None = ...,
+) -> Experiment: ...  # fmt: skip
 def compare(
     problem: Any,
     learners: Sequence[Any],
@@ -44,17 +62,18 @@ def compare(
     horizon: int | None = None,
     bins: Any = None,
     folder: str | Path | None = None,
+    progress: bool | None = None,
     watch: Watch | None = None,
-) -> Experiment:
-    """Run several learners on one problem with common seeds.
+) -> Experiment | Suite:
+    """Run several learners on one or more problems with common seeds.
 
     Parameters
     ----------
     problem
-        A model, the name of a problem, or a Gymnasium environment.
+        A model, the name of a problem, or a Gymnasium environment; or several of them, as a list or as a dict by name.
     learners
-        Names, learner classes or functions (task, rng) -> Learner; a pair (learner, parameters) or a triple (label, learner,
-        parameters) sets parameters.
+        Names, learner classes, "module:Class" or "file.py:Class", or functions (task, rng) -> Learner; a pair (learner,
+        parameters) or a triple (label, learner, parameters) sets parameters.
     tau, episodes
         Quantile level, by default 0.1, and episodes of every run.
     seeds
@@ -70,56 +89,97 @@ def compare(
     bins
         Cells of Box observations, as for `learn`.
     folder
-        Stores every finished run, so that a later call with the same folder repeats none of them. Requires learners by name
-        and a model or registered environment, so that runs can be identified.
+        Stores every finished run, so that a later call with the same folder repeats none of them, even if this one is
+        killed. A run whose learner has changed is another run. Requires a model or a registered environment and plain
+        parameters, so that runs can be identified.
+    progress
+        Whether to show a progress bar with the time left; by default if standard error is a terminal.
     watch
-        Receives progress reports; by default there are none.
+        Receives progress reports in place of the bar.
 
     Returns
     -------
-    The experiment: `rows()`, `to_frame()`, `curves()`, `chart()` and all records.
+    Experiment or Suite
+        `rows()`, `to_frame()`, `curves()`, `chart()` and all records; for several problems a `Suite`, with one experiment
+        per problem.
 
     Examples
     --------
     >>> experiment = compare("AssetSelling", ["q-learning", "sarsa"], tau=0.5, episodes=20, seeds=2, workers=1)
-    >>> [row["learner"] for row in experiment.rows()]  # doctest: +SKIP
+    >>> sorted(row["learner"] for row in experiment.rows())
     ['q-learning', 'sarsa']
+    >>> suite = compare(["SafeOrRisky", "AssetSelling"], ["sarsa"], tau=0.5, episodes=20, seeds=2, workers=1)
+    >>> [(row["problem"], row["learner"]) for row in suite.rows()]
+    [('SafeOrRisky', 'sarsa'), ('AssetSelling', 'sarsa')]
     """
     goal = check_objective(objective, TAU if tau is None and objective is None else tau)
     if folder is not None and not (isinstance(folder, (str, os.PathLike)) and os.fspath(folder)):
         raise bad_type("folder", folder, "be the path of a folder", remedy="'.' is the current one")
-    chosen, contenders, source = _seeds(seeds), _contenders(learners), source_of(problem)
+    chosen, contenders, several = _seeds(seeds), _contenders(learners), _problems(problem)
     if not isinstance(workers, Workers):
         workers = Workers() if whole(workers, "workers", 1) == 1 else LocalWorkers(workers)
-    jobs, runs = [], dict[str, list[RunSpec]]()
-    for i, one in enumerate(contenders):
+    jobs, runs, models = [], dict[str, dict[str, list[RunSpec]]](), dict[str, Any]()
+    for (name, source), (i, one) in product(several.items(), enumerate(contenders)):
         # Find the mistakes of all learners before the first run.
         check_params(find_learner(one.learner), dict(one.params))
         shared: dict[str, Any] = {"horizon": horizon, "bins": bins, "delta": delta}
         first = Run(source.model, one.learner, goal, episodes, chosen[0], **shared, **one.params)
-        runs[one.label] = batch = [
+        models[name], code = first.mdp, learner_code(find_learner(one.learner))
+        batch = [
             RunSpec(
-                problem=source, learner=one.learner, params=one.params, objective=goal, episodes=first.total,
-                seed=seed, notes=True, key="" if folder is not None else f"{i} {seed}", **shared,
+                problem=source, learner=one.learner, params=one.params, objective=goal, episodes=first.total, own_code=code,
+                seed=seed, notes=True, key="" if folder is not None else f"{name} {i} {seed}", **shared,
             )
             for seed in chosen
         ]  # fmt: skip
+        runs.setdefault(name, {})[one.label] = batch
         _check(one.label, batch[0], workers)
+        label = one.label if len(several) == 1 else f"{name}, {one.label}"
         steps = iter([Batch("learning", batch)])
-        jobs.append(Job(label=one.label, steps=steps, total_runs=len(batch), total_episodes=len(batch) * first.total))
-    watch = Watch() if watch is None else watch
+        jobs.append(Job(label=label, steps=steps, total_runs=len(batch), total_episodes=len(batch) * first.total))
+    shown = sys.stderr.isatty() if progress is None else flag(progress, "progress")
+    bar = Bar() if shown and watch is None else nullcontext(watch or Watch())
     try:
-        with nullcontext() if folder is None else Store(folder, watch.say) as store:
+        with bar as watch, nullcontext() if folder is None else Store(folder, watch.say) as store:
             engine = Engine(jobs, store, workers, watch, strict=True)
             engine.drive()
-            records = {label: tuple(map(engine.load, batch)) for label, batch in runs.items()}
+            records = {
+                name: {label: tuple(map(engine.load, batch)) for label, batch in some.items()}
+                for name, some in runs.items()
+            }
     finally:
         workers.close()
-    for record in chain.from_iterable(records.values()):
-        record.mdp = first.mdp
-    return Experiment(
-        problem=problem, objective=goal, episodes=first.total, seeds=chosen, learners=tuple(contenders), records=records
-    )
+    found = {}
+    for name, some in records.items():
+        for record in chain.from_iterable(some.values()):
+            record.mdp = models[name]
+        found[name] = Experiment(
+            problem=problem if not isinstance(problem, SEVERAL) else problem[name] if isinstance(problem, Mapping) else
+            problem[list(records).index(name)],
+            objective=goal, episodes=first.total, seeds=chosen, learners=tuple(contenders), records=some,
+        )  # fmt: skip
+    return Suite(experiments=found) if isinstance(problem, SEVERAL) else found[next(iter(found))]
+
+
+def _problems(given: Any) -> dict[str, Problem]:
+    """The problems by name."""
+    if not isinstance(given, SEVERAL):
+        return {"": source_of(given)}
+    if not given:
+        raise ArgumentError(
+            "problem must hold at least one problem, got none; write e.g. ['AssetSelling']", name="problem"
+        )
+    found: dict[str, Problem] = {}
+    for i, one in enumerate(given, start=1):
+        source = source_of(given[one] if isinstance(given, Mapping) else one)
+        name = str(one) if isinstance(one, str) else f"problem {i}" if source.name == "model" else source.name
+        if not is_one_line(name) or not name or name in found:
+            text = (
+                f"problem must hold different names of one line, got {one_line(name)}; pass a dict: {{name: problem}}"
+            )
+            raise ArgumentError(text, name="problem", value=name)
+        found[name] = source
+    return found
 
 
 def _check(label: str, run: RunSpec, workers: Workers) -> None:
@@ -129,7 +189,7 @@ def _check(label: str, run: RunSpec, workers: Workers) -> None:
     except (TypeError, ValueError):  # the identity of a run must be JSON
         named = False
     if not named:
-        rule = "folder requires learners by name, plain parameters, and a model or registered environment"
+        rule = "folder requires plain parameters and a model or registered environment"
         raise ArgumentError(f"{rule}, got {label}; leave folder out", name="folder")
     try:
         cloudpickle.dumps(run if isinstance(workers, LocalWorkers) else None)
@@ -163,6 +223,7 @@ def _contenders(given: Any) -> list[Contender]:
                 f"learners must hold names, (learner, parameters) or (label, learner, parameters), got {one_line(one)}"
             )
             raise ArgumentTypeError(text, name="learners", value=one)
+        learner = find_learner(learner) if isinstance(learner, str) and ":" in learner else learner
         name = getattr(learner, "name", "") or getattr(learner, "__name__", str(learner))
         listed = ", ".join(f"{key}={value}" for key, value in params.items())
         label = str(label) or (f"{name} ({listed})" if listed else name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -85,7 +86,7 @@ def source_of(problem: Any) -> Problem:
     return Problem(name=name, identity=identity, model=problem, registered=spec if isinstance(problem, str) else None)
 
 
-def problem_of(table: Any, folder: Path = Path()) -> Problem:
+def problem_of(table: Any, *folders: Path) -> Problem:
     """The problem that a table of a settings file describes; parameters may be in the table itself or in a subtable."""
     if not isinstance(table, Mapping):
         raise ValueError(f"must be a table, got {one_line(table)}")
@@ -99,7 +100,9 @@ def problem_of(table: Any, folder: Path = Path()) -> Problem:
     inner = given.pop(NESTED.get(form, ""), {})
     if not isinstance(inner, Mapping):
         raise ValueError(f"{NESTED[form]} must be a table, got {one_line(inner)}")
-    path = folder / str(given.pop("file", ""))
+    file = str(given.pop("file", ""))
+    paths = [folder / file for folder in folders or (Path(),)]
+    path = next(filter(Path.is_file, paths), paths[0])
     name = name or (path.stem if form == "file" else "")
     builders: dict[str, Callable[..., MDP]] = {
         "file": partial(load_model, path), "hard": _hard_model, "transitions": MDP, "name": partial(make, name),
@@ -115,7 +118,7 @@ def _hard_model(*, actions: int = 2, horizon: int = 2, **rest: Any) -> MDP:
 
 
 # A problem in a settings file, which `settings_of` reads with the folder of that file.
-ProblemField = Annotated[Problem, PlainValidator(lambda table, info: problem_of(table, info.context["folder"]))]
+ProblemField = Annotated[Problem, PlainValidator(lambda table, info: problem_of(table, *info.context["folders"]))]
 
 
 def canonical_json(value: Any) -> str:
@@ -125,3 +128,12 @@ def canonical_json(value: Any) -> str:
     '{"a":[0.1,null],"b":1}'
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def file_name(text: str) -> str:
+    """A text as a part of file names, with at most 60 characters.
+
+    >>> file_name("two roads"), file_name("ICU-Sepsis")
+    ('two_roads', 'ICU-Sepsis')
+    """
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", text)[:60].strip("_.-") or "problem"

@@ -15,6 +15,9 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
 from bqrl.display import count_of
 from bqrl.learners.record import Record
 from bqrl.planners.cluster import LostWorkersError, UnusableWorkerError
@@ -50,6 +53,28 @@ class Watch:
         """Called a few times per second with the `bqrl.study.runner.Engine` of a study."""
 
 
+class Bar(Watch):
+    """A progress bar on standard error: the episodes played, and the forecast of the time left."""
+
+    def __init__(self) -> None:
+        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("starting")
+
+    def show(self, engine: Any) -> None:
+        """Show how far the runs of an engine are."""
+        done, total = engine.episodes()
+        text = f"{done} of {count_of('episode', total)}, {clock(engine.seconds, engine.seconds_left())}"
+        self._bar.update(self._task, completed=done, total=total, description=text)
+
+    def __enter__(self) -> Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
 def in_words(seconds: float) -> str:
     """A duration for people.
 
@@ -70,6 +95,12 @@ def clock(elapsed: float, left: float | None) -> str:
     ('1 min 15 s elapsed', '3 s elapsed, about 1 min 0 s left')
     """
     return f"{in_words(elapsed)} elapsed" + ("" if left is None else f", about {in_words(left)} left")
+
+
+def described(error: BaseException) -> str:
+    """Message of an error, with the note of a run on the episode in which a custom learner raised it."""
+    notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("in episode ")]
+    return " ".join([str(error), *(f"({note})" for note in notes[:1])])
 
 
 class Batch(NamedTuple):
@@ -237,7 +268,7 @@ class Engine:
         except Exception as error:
             if self.strict:
                 raise
-            message = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            message = " ".join(f"{type(error).__name__}: {described(error)}".split())[:300]
             self._failures[name] = message
             self._say(f"failed: {run}: {message}")
             self._say(traceback.format_exc(), detail=2)

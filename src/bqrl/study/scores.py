@@ -31,9 +31,9 @@ MEASURES: dict[str, tuple[str, Callable[[Record, Objective], FloatArray]]] = {
     "expected": ("expected-return regret", lambda record, _: record.expected_regret()),
     "return": ("return", lambda record, _: record.returns),
 }
-NONNEGATIVE = ("exact", "gap", "expected", "regret")
+NONNEGATIVE = ("exact", "gap", "expected", "mean_regret")
 PROVEN = "proven lower value of the optimum"  # gaps refer to it if the optimum is bracketed
-MEASURES |= {"gap": MEASURES["exact"], "regret": MEASURES["expected"]}
+MEASURES |= {"gap": MEASURES["exact"], "mean_regret": MEASURES["expected"]}
 
 
 def late_return(record: Record, share: float = LAST) -> float:
@@ -57,13 +57,15 @@ def beats(mine: FloatArray, other: FloatArray) -> float:
     return float(np.mean(np.where(equal, 0.5, difference < 0.0)))
 
 
-def spread_indices(size: int, points: int) -> IntArray:
-    """At most `points` indices below `size`, evenly spread, the first and the last included.
+def spread_indices(size: int, points: int, *, log: bool = False) -> IntArray:
+    """At most `points` indices below `size`, evenly spread (for `log`, on a logarithmic axis), the first and last included.
 
-    >>> spread_indices(10, 4).tolist()
-    [0, 3, 6, 9]
+    >>> spread_indices(10, 4).tolist(), spread_indices(1000, 4, log=True).tolist()
+    ([0, 3, 6, 9], [0, 9, 99, 999])
     """
-    return np.unique(np.linspace(0, size - 1, min(size, points)).round().astype(np.int64))
+    count = min(size, points)
+    spread = np.geomspace(1.0, size, count) - 1.0 if log else np.linspace(0, size - 1, count)
+    return np.unique(spread.round().astype(np.int64))
 
 
 def band_name(seeds: int) -> str:
@@ -160,7 +162,7 @@ class Experiment(Charted):
     @property
     def known(self) -> bool:
         """Whether the kernel of the problem is known, so that runs have gaps and regrets and not only returns."""
-        return all(record.mdp is not None for record in self._runs)
+        return all(record.optimum is not None for record in self._runs)
 
     @property
     def size(self) -> float:
@@ -175,6 +177,12 @@ class Experiment(Charted):
             (record.optimum.error_of(self.objective) for record in self._runs if record.optimum is not None),
             default=0.0,
         )
+
+    @property
+    def optimum(self) -> float:
+        """The certified optimum of the objective; nan if the kernel is not known. See `error`."""
+        known = next((record.optimum for record in self._runs if record.optimum is not None), None)
+        return np.nan if known is None else known.value(self.objective)
 
     @property
     def score_error(self) -> float:
@@ -225,7 +233,7 @@ class Experiment(Charted):
             The learner's name.
         measure
             "gap" or "exact" (best objective value minus that of the evaluated policy), "capped" (the same for the paper's
-            numerical reference, cut at zero), "regret" or "expected" (the same for means), or "return".
+            numerical reference, cut at zero), "mean_regret" or "expected" (the same for means), or "return".
 
         Returns
         -------
@@ -243,7 +251,8 @@ class Experiment(Charted):
         Parameters
         ----------
         measure
-            As in `values`; or "late_return", the mean return of the last tenth of the episodes.
+            As in `values`; or "late_return", the mean return of the last tenth of the episodes; or "value", the objective value
+            of the policy of the last episode.
 
         Returns
         -------
@@ -251,6 +260,11 @@ class Experiment(Charted):
         """
         if measure == "late_return":
             return {label: np.array(list(map(late_return, runs))) for label, runs in self.records.items()}
+        if measure == "value":
+            return {
+                label: np.array([record.value(self.objective)[-1] for record in runs])
+                for label, runs in self.records.items()
+            }
         return {label: self.values(label, measure)[:, -1] for label in self.records}
 
     def order(self, measure: str | None = None) -> list[dict[str, Any]]:
@@ -300,7 +314,7 @@ class Experiment(Charted):
 
         Returns
         -------
-        Rows with learner, episode, mean, low and high.
+        Rows with learner, measure, episode, mean, low, high and the number of seeds.
         """
         shown_episodes = spread_indices(self.episodes, whole(points, "points", 1))
         rows = []
@@ -308,7 +322,8 @@ class Experiment(Charted):
             values = self.values(one.label, measure)[:, shown_episodes]
             columns = (shown_episodes + 1, values.mean(axis=0), *mean_band(values, measure))
             for t, mean, low, high in zip(*(column.tolist() for column in columns), strict=True):
-                rows.append({"learner": one.label, "episode": t, "mean": mean, "low": low, "high": high})
+                row = {"learner": one.label, "measure": measure, "episode": t, "mean": mean, "low": low, "high": high}
+                rows.append({**row, "seeds": len(self.seeds)})
         return rows
 
     def rows(self) -> list[dict[str, Any]]:
@@ -316,25 +331,51 @@ class Experiment(Charted):
 
         Returns
         -------
-        Rows with the cumulative measures after the last episode and the mean return of the last tenth of the episodes, each
-        as mean, low and high; for every other learner the probability that a run of this one beats a run of that one (ties
-        count one half); and a description of the band.
+        Rows with the cumulative measures after the last episode (`gap` is that of the objective, `mean_regret` that of the
+        mean), the mean return of the last tenth of the episodes and the objective value of the last policy, each as mean, low
+        and high; the certified `optimum` and the `share` of it that the value reaches (None unless the optimum is positive);
+        how policies were scored; for every other learner the probability that a run of this one beats a run of that one
+        (ties count one half); and a description of the band.
         """
         fixed = {"objective": self.objective.label, "episodes": self.episodes, "seeds": len(self.seeds)}
         won = {(pair["learner"], pair["other"]): pair["probability"] for pair in self.beats()}
         rows = {place["learner"]: {"learner": place["learner"], **fixed} for place in self.order()}
-        for measure in ("gap", "regret", "late_return") if self.known else ("late_return",):
+        for measure in ("gap", "mean_regret", "late_return", "value") if self.known else ("late_return",):
             for label, values in self.ends(measure).items():
                 (low,), (high,) = mean_band(values[:, None], measure)
                 band = {f"{measure}_low": float(low), f"{measure}_high": float(high)}
                 rows[label] |= {measure: float(values.mean()), **band}
+        for label, row in rows.items() if self.known else ():
+            best = self.optimum
+            row |= {"optimum": best, "share": row["value"] / best if best > 0.0 else None}
+            row["scores"] = ", ".join(dict.fromkeys(record.scores for record in self.records[label]))
         for label, row in rows.items():
             row |= {f"beats {other}": won.get((label, other)) for other in rows} | {"band": self.band}
         return list(rows.values())
 
-    def chart(self, measure: str | None = None) -> Any:
-        """Learning curves with their bands, as an Altair chart; the default measure is "gap" if the kernel is known."""
-        return views().draw_chart(self, measure)
+    def chart(self, measure: str | None = None, *, log: str = "", title: bool | str = True) -> Any:
+        """Learning curves with their bands, as an Altair chart, which can be combined with others.
+
+        Parameters
+        ----------
+        measure
+            As in `values`; the default is "gap" if the kernel is known, else "return".
+        log
+            Logarithmic axes: "x", "y" or "xy". A logarithmic y axis leaves out episodes before the first loss.
+        title
+            Whether the chart has its title and subtitle; a text replaces them.
+
+        Returns
+        -------
+        altair.LayerChart
+            `bqrl.save(chart, "curves.pdf")` writes it; .svg, .png, .html and .json work, too.
+        """
+        return views().draw_chart(self, measure, log=choice(log, "log", ("", "x", "y", "xy")), title=title)
+
+    def figure(self, measures: Sequence[str] = ("gap", "mean_regret"), *, columns: int = 2, **options: Any) -> Any:
+        """Learning curves of several measures side by side, with one legend; the options are those of `Suite.figure`."""
+        panels = {self.measure_name(choice(measure, "measures", MEASURES)): (self, measure) for measure in measures}
+        return views().draw_figure(panels, columns=columns, **options)
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for one in self.learners)

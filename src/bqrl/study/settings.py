@@ -1,6 +1,7 @@
 """Settings files: TOML tables read into frozen, typed records; the error message lists every mistake with its value.
 
-A table `[quick.NAME]` replaces keys of the table `[NAME]` in a quick run.
+A table `[quick.NAME]` replaces keys of the table `[NAME]` in a quick run. With `extends = "other.toml"` a file adds tables and
+keys to those of another file: it replaces single values, and it adds, say, a learner to a study.
 """
 
 from __future__ import annotations
@@ -51,22 +52,52 @@ class Settings(BaseModel):
 S = TypeVar("S", bound=Settings)
 
 
-def read_settings(path: str | Path, kind: type[S], *, quick: bool = False) -> S:
-    """The record that a TOML file describes; ValueError lists every mistake on one line. Paths in it are relative to it."""
+def read_settings(
+    path: str | Path, kind: type[S], *, quick: bool = False, known: Mapping[str, Path] | None = None
+) -> S:
+    """The record that a TOML file describes; ValueError lists every mistake on one line. Paths in it are relative to it.
+
+    `known` are files that others may extend by their name.
+    """
     place = Path(path)
     if not place.is_file():
         raise FileNotFoundError(f"there is no settings file {place}; name a .toml file")
     try:
-        tables = tomllib.loads(place.read_text(encoding="utf-8"))
-        found = settings_of(tables, kind, folder=place.parent, quick=quick)
+        tables, folders = read_tables(place, known or {})
+        found = settings_of(tables, kind, folders=folders, quick=quick)
         if "quick" in tables and not quick:  # find mistakes in the quick tables now, not at the first quick run
-            settings_of(tables, kind, folder=place.parent, quick=True)
+            settings_of(tables, kind, folders=folders, quick=True)
         return found
     except (ValueError, TypeError, OSError) as error:
         raise ValueError(f"{place.name}: {' '.join(str(error).split())}") from None
 
 
-def settings_of(tables: Mapping[str, Any], kind: type[S], *, folder: Path = Path(), quick: bool = False) -> S:
+def read_tables(
+    path: Path, known: Mapping[str, Path], above: tuple[Path, ...] = ()
+) -> tuple[dict[str, Any], list[Path]]:
+    """The tables of a file and of the files that it extends, and the folders of these files."""
+    tables, folders = tomllib.loads(path.read_text(encoding="utf-8")), [path.parent]
+    if "extends" not in tables:
+        return tables, folders
+    given = tables.pop("extends")
+    place = known.get(str(given), path.parent / str(given))
+    if not isinstance(given, str) or not place.is_file() or place.resolve() in (path.resolve(), *above):
+        names = "".join(f" or {name!r}" for name in known)
+        raise ValueError(f"extends must name another .toml file{names}, got {one_line(given)}")
+    inner, more = read_tables(place, known, (path.resolve(), *above))
+    return _merge(inner, tables), folders + more
+
+
+def _merge(below: Any, above: Any) -> Any:
+    """Nested tables in which the values of `above` replace those of `below`."""
+    if not (isinstance(below, Mapping) and isinstance(above, Mapping)):
+        return above
+    return {**below, **{key: _merge(below[key], value) if key in below else value for key, value in above.items()}}
+
+
+def settings_of(
+    tables: Mapping[str, Any], kind: type[S], *, folders: Sequence[Path] = (Path(),), quick: bool = False
+) -> S:
     """The record that the tables of a settings file describe."""
     given = {name: table for name, table in tables.items() if name != "quick"}
     changes = tables.get("quick", {}) if quick else {}
@@ -78,7 +109,7 @@ def settings_of(tables: Mapping[str, Any], kind: type[S], *, folder: Path = Path
     if "quick" in kind.model_fields:
         given["quick"] = quick
     try:  # from JSON, strict validation reads lists as tuples
-        return kind.model_validate_json(json.dumps(given, default=str), context={"folder": folder})
+        return kind.model_validate_json(json.dumps(given, default=str), context={"folders": folders})
     except ValidationError as found:
         messages = [_message(error, kind, changes) for error in found.errors()]
         raise ValueError("; ".join(dict.fromkeys(messages))) from None

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import registry
 
-from bqrl.checks import bad_value, choice, random_seed, whole
+from bqrl.checks import bad_value, choice, flag, random_seed, whole
 from bqrl.errors import PolicyError
 from bqrl.laws.sample import Sample
 from bqrl.mdp.arrays import FloatArray
@@ -41,6 +41,7 @@ def simulate(
     labels: bool = False,
     rewards: str = PLANNED,
     outcome: str | None = None,
+    deterministic: bool = True,
 ) -> Sample:
     """Return the returns of simulated episodes as a Sample, which has quantiles, intervals and promises.
 
@@ -52,9 +53,9 @@ def simulate(
     policy : Policy, callable, object with `predict`, array_like or str
         In a model, a policy in any form that `evaluate` accepts; a function or a custom Policy is called at every step, so
         it may draw its actions. In an environment, a Policy, a function of the observation, an object with
-        predict(observation, deterministic=True), or "random", which draws among the actions of info["action_mask"]. A Policy
-        tracks the rewards of the environment. To draw from a network, pass `lambda seen: model.predict(seen)[0]`; `seed`
-        does not control the draws of functions.
+        predict(observation, deterministic=True), or "random", which draws among the actions of info["action_mask"]. A function
+        may return one probability per action, from which `seed` draws; it does not control draws within functions. A Policy
+        tracks the rewards of the environment.
     episodes : int
         Number of episodes.
     seed : int, Generator or None
@@ -73,6 +74,9 @@ def simulate(
     labels, rewards, outcome
         For models: pass states as values; whether a policy must meet the rewards for which it was planned (see `evaluate`);
         return the sums of this further outcome instead.
+    deterministic : bool
+        If False, an object with `predict` draws its actions: from its action probabilities, if it exposes them (see
+        `evaluate`), else by predict(observation, deterministic=False).
 
     Returns
     -------
@@ -97,7 +101,9 @@ def simulate(
         if isinstance(mdp, GridModel):
             return Sample(play_continuous(mdp, policy, episodes, seed))
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
-        found = simulate_model(mdp, policy, episodes, rng, labels=labels, rewards=rewards, outcome=outcome)
+        found = simulate_model(
+            mdp, policy, episodes, rng, labels=labels, rewards=rewards, outcome=outcome, deterministic=deterministic
+        )
         return Sample(found)
     choice(rewards, "rewards", (PLANNED, THIS_MODEL))
     if labels or outcome is not None:
@@ -107,7 +113,7 @@ def simulate(
     number = int(seed.integers(2**63)) if isinstance(seed, np.random.Generator) else random_seed(seed)
     facts = {
         "policy": policy, "seed": number, "horizon": None if horizon is None else check_horizon(horizon),
-        "states": state_names(states), "bins": bins,
+        "states": state_names(states), "bins": bins, "deterministic": flag(deterministic, "deterministic"),
     }  # fmt: skip
     if min(workers, episodes) == 1:
         env = make_environment(problem, "problem")
@@ -119,7 +125,7 @@ def simulate(
 def play_block(env: Any, first: int, last: int, facts: dict[str, Any]) -> Block:
     """Return the returns of the episodes first .. last - 1, and how many were cut off or had states unknown to the policy."""
     env = pickle.loads(env) if isinstance(env, bytes) else gym.make(env) if not isinstance(env, gym.Env) else env
-    player = player_of(env, facts["policy"], facts["states"], facts["bins"])
+    player = player_of(env, facts["policy"], facts["states"], facts["bins"], facts["deterministic"])
     horizon, steps = facts["horizon"] or player.horizon, Stepper(env)
     if horizon is not None and player.horizon is not None and horizon > player.horizon:
         raise PolicyError(f"the policy must have at least {horizon} stages, got H={player.horizon}; lower horizon")

@@ -3,7 +3,8 @@
 [study]            name, title, unit, stage, levels, episodes, delta, seeds, replication_seeds, variant_seeds, plot
 [problem]          name and the builder's parameters; or file with horizon, start, discount
 [tuning]           points, rungs, seeds, level, tail
-[learners.KEY]     learner, label, per_level, params, grid, plot, open; KEY names the columns of the tables
+[learners.KEY]     learner, label, per_level, params, grid, plot, open; KEY names the columns of the tables;
+                   the learner is a name, "module:Class" or "file.py:Class", which may lie in the folder of the study file
 [variants.KEY]     parameters of the problem to change; the final configurations also run there
 [final_policy]     learner, leave_out: whose final policy is written, and which states are left out
 [quick.study]      settings that a quick run replaces; [quick.tuning] likewise
@@ -16,10 +17,11 @@ from itertools import combinations
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from bqrl.checks import choice
 from bqrl.laws.objectives import Quantile
+from bqrl.learners.code import learner_code
 from bqrl.learners.registry import find_learner
 from bqrl.learners.run import DELTA
 from bqrl.study.problems import Problem, ProblemField
@@ -60,10 +62,13 @@ class Entry(Settings):
     plot: bool = True  # a column of the main tables
     open: str = ""  # what the published source leaves open about it
     key: Annotated[str, Field(max_length=0)] = ""  # its name in the settings; set by the study, never in a file
+    _maker: Any = PrivateAttr()  # the name of a learner of the library, else the class
+    _code: str = PrivateAttr()  # of a learner that is not part of it
 
     @model_validator(mode="after")
-    def _check(self) -> Entry:
-        find_learner(self.learner)
+    def _check(self, info: ValidationInfo) -> Entry:
+        found = find_learner(self.learner, *(info.context or {}).get("folders", ()))
+        self._maker, self._code = found if ":" in self.learner else self.learner, learner_code(found)
         if self.grid is not None:
             if not self.grid[0] < self.grid[1]:
                 raise ValueError(f"grid must be [lowest, highest], got {list(self.grid)}")
@@ -80,7 +85,7 @@ class Entry(Settings):
     @property
     def tuned(self) -> str | None:
         """Name of the tuned parameter."""
-        return None if self.grid is None else getattr(find_learner(self.learner), "tuned", None)
+        return None if self.grid is None else getattr(find_learner(self._maker), "tuned", None)
 
     def values(self, points: int) -> tuple[float, ...]:
         """The grid, from low to high, to six digits."""
@@ -194,7 +199,8 @@ class Spec(Settings):
         """One run of a learner; `value` is that of its tuned parameter, `changes` are another problem or length."""
         params = entry.params if value is None else {**entry.params, str(entry.tuned): value}
         fixed = {"problem": self.problem, "episodes": self.episodes, "delta": self.study.delta, **changes}
-        return RunSpec(learner=entry.learner, params=params, objective=Quantile(tau), seed=seed, **fixed)
+        fixed |= {"learner": entry._maker, "own_code": entry._code}
+        return RunSpec(params=params, objective=Quantile(tau), seed=seed, **fixed)
 
     @cached_property
     def problems(self) -> list[tuple[str, Problem, tuple[int, ...]]]:

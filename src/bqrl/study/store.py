@@ -30,7 +30,7 @@ from bqrl.mdp.files.atomic import drafts, write_whole
 from bqrl.mdp.files.npz import pack, unpack
 from bqrl.mdp.model import MDP
 from bqrl.planners.cluster import fingerprint
-from bqrl.study.problems import Problem, canonical_json
+from bqrl.study.problems import Problem, canonical_json, file_name
 from bqrl.study.workers import PLAYED
 
 FORMAT = 4  # of a result file
@@ -57,14 +57,23 @@ class RunSpec:
     bins: Any = None  # of an environment
     notes: bool = False  # whether the learner's notes are stored
     key: str = ""  # name of the run if it is not stored
-    code: str = field(default_factory=fingerprint)
+    code: str = field(default_factory=fingerprint)  # of the library
+    own_code: str = ""  # of a learner that is not part of the library
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that can change the result, including the code that computes it."""
-        unset = {"key"} if self.bins is not None else {"key", "bins"}
-        fixed = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in unset}
-        return {**fixed, "format": FORMAT, "objective": self.objective.text, "problem": self.problem.identity}
+        fixed = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "key"}
+        fixed = {
+            name: value for name, value in fixed.items() if (name, value) not in (("bins", None), ("own_code", ""))
+        }
+        texts = {"objective": self.objective.text, "problem": self.problem.identity, "learner": self.learner_name}
+        return {**fixed, "format": FORMAT, **texts}
+
+    @property
+    def learner_name(self) -> str:
+        """Name of the learner; that of a class or function is its own, wherever it is defined."""
+        return self.learner if isinstance(self.learner, str) else getattr(self.learner, "__qualname__", "learner")
 
     @property
     def name(self) -> str:
@@ -72,7 +81,7 @@ class RunSpec:
         if self.key:
             return self.key
         digest = hashlib.sha256(canonical_json(self.identity).encode()).hexdigest()
-        return f"{self.learner}_{self.episodes}_{self.seed}_{digest[:32]}"
+        return f"{file_name(self.learner_name)}_{self.episodes}_{self.seed}_{digest[:32]}"
 
     def start(self) -> Run:
         """The run before its first episode."""
@@ -81,7 +90,7 @@ class RunSpec:
 
     def __str__(self) -> str:
         params = ", ".join(f"{key}={value}" for key, value in sorted(self.params.items()))
-        what = f"{self.learner}({params}) on {self.problem}"
+        what = f"{self.learner_name}({params}) on {self.problem}"
         return f"{what}, {self.objective.label}, {self.episodes} episodes, seed {self.seed}"
 
 

@@ -174,7 +174,7 @@ def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batc
     }
     yield Batch("final runs", list(chain(*final.values())), best)
     return Final(
-        learner=Contender(label=entry.key, learner=entry.learner, params=dict(final[""][0].params)),
+        learner=Contender(label=entry.key, learner=final[""][0].learner, params=dict(final[""][0].params)),
         tau=tau,
         tuned=tuned,
         tried=tried,

@@ -5,7 +5,6 @@ Values are cumulative; `_mean` and `_std` (of the sample) are over seeds. A quic
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from bqrl.display import sheet_csv as sheet_csv
 from bqrl.display import unguard as unguard
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.solve import guarantee_curve
+from bqrl.study.problems import file_name
 from bqrl.study.scores import Experiment, standard_error
 from bqrl.study.study import Study
 from bqrl.study.tune import Tuned
@@ -59,15 +59,6 @@ def shown_states(study: Study) -> list[int]:
     """States of the final policy's table."""
     mdp, chosen = study.problem(), study.spec.final_policy
     return [s for s in range(mdp.S) if chosen is None or mdp.state_label(s) not in chosen.leave_out]
-
-
-def file_name(text: str) -> str:
-    """A text as a part of file names, with at most 60 characters.
-
-    >>> file_name("two roads"), file_name("ICU-Sepsis")
-    ('two_roads', 'ICU-Sepsis')
-    """
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", text)[:60].strip("_.-") or "problem"
 
 
 def level_name(tau: float) -> str:
