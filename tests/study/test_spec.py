@@ -32,7 +32,12 @@ MISTAKES = {
     "levels = [0.2, 0.5]": {
         "levels = [0.2, 1.5]": r"study.levels\[1\]: Input should be less than 1, got 1.5",
         'levels = ["a", 0.2]': r"study.levels\[0\]: Input should be a valid number, got 'a'$",
-        "levels = []": r"study.levels: Tuple should have at least 1 item after validation, not 0, got \[\]",
+        "levels = []": "study: expected levels or objectives, got neither",
+        'levels = [0.2, 0.5]\nobjectives = ["cvar:0.2"]': "study: expected levels or objectives, got both",
+        'objectives = ["mean", "cvar:0.5"]': "study: objectives: each must have a level, which names its tables, got mean",
+        'objectives = ["cvar:0.5", "quantile:0.5"]': "study: entries must differ, got 0.5, 0.5",
+        'objectives = ["cvar:2", "cvar:0.5"]': "study: objective 'cvar:2': tau must be a number in",
+        'objectives = ["cvar:0.2", "cvar:0.5"]': "study: plot: the capped reference is one of quantiles",
         "levels = [0.2, 0.2]": r"study.levels: entries must differ, got 0.2, 0.2",
     },
     'plot = ["expected", "capped"]': {

@@ -241,3 +241,23 @@ def test_the_criterion_of_a_tuning_is_the_gap_and_then_the_return_of_the_last_ep
                 assert trial.scores == tuple(
                     (record.gap(0.5, "capped").sum(), record.returns[-last:].mean()) for record in records
                 )
+
+
+def test_a_study_may_be_of_other_objectives_than_quantiles(tmp_path):
+    text = SMALL.replace("levels = [0.2, 0.5]", 'objectives = ["cvar:0.2", "quantile:0.5"]')
+    text = text.replace('["expected", "capped"]', '["exact", "expected"]').replace(
+        'params = { planner = "greedy" }\n', ""
+    )
+    (tmp_path / "study.toml").write_text(text)
+    study = make(tmp_path / "study.toml", tmp_path / "out", quick=True)
+    mdp = study.problem()
+    assert study.reference(0.2).optimum == pytest.approx(bqrl.solve(mdp, bqrl.CVaR(0.2)).value)
+    assert (study.reference(0.2).margin, study.reference(0.5).optimum) == (None, bqrl.guarantee_curve(mdp)(0.5))
+    experiment = study.experiments["", 0.2]
+    assert experiment.objective == bqrl.CVaR(0.2)
+    record = experiment.records["target"][0]
+    assert record.objective == bqrl.CVaR(0.2)  # trained for it
+    assert float(experiment.ends("exact")["target"][0]) == pytest.approx(record.gap(bqrl.CVaR(0.2)).sum())
+    said = json.dumps(json.loads((tmp_path / "out" / "result.json").read_text()), ensure_ascii=False)
+    assert "CVaR at 0.2, " in said
+    assert "τ = 0.5, " in said

@@ -241,6 +241,15 @@ class Record(Charted):
         self._check_laws()
         return mean_rows(self.points, self.pmf)[self.law_of]
 
+    def _best(self, goal: Objective) -> Optimum:
+        """Return the optimum of an objective, which the record need not have been made for."""
+        assert self.optimum is not None
+        return self.optimum if self.optimum.has(goal) else optimum(self._require_mdp(f"the best {goal.label}"), goal)
+
+    def error_of(self, objective: Objective) -> float:
+        """Return how far the true optimum of an objective may lie above the one that gaps are measured against."""
+        return self._best(objective).error_of(objective)
+
     def gap(self, objective: Objective | float | None = None, reference: str | float = "exact") -> FloatArray:
         """Return the optimum minus the objective value of the evaluated policy, per episode.
 
@@ -260,11 +269,7 @@ class Record(Charted):
         goal = self.objective if objective is None else check_objective(objective)
         values = self.value(goal)
         if reference == "exact":
-            assert self.optimum is not None
-            known = (
-                self.optimum if self.optimum.has(goal) else optimum(self._require_mdp(f"the best {goal.label}"), goal)
-            )
-            return known.value(goal) - values
+            return self._best(goal).value(goal) - values
         if isinstance(reference, str) and reference != "capped":
             raise bad_value("reference", reference, "be 'exact', 'capped' or a number")
         capped = reference == "capped"

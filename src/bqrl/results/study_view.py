@@ -15,6 +15,7 @@ import numpy as np
 
 from bqrl.display import format_number
 from bqrl.envs import about
+from bqrl.laws.objectives import Quantile
 from bqrl.planners.solve import guarantee_curve
 from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, lines, tooltips, view_filter, with_title
@@ -95,6 +96,11 @@ class StudyView:
         """Name of the problem or of one of its variants."""
         return variant.replace("_", " ") if variant else self.spec.problem.name
 
+    def at(self, tau: float) -> str:
+        """The level of a quantile, or the name of another objective."""
+        goal = self.spec.goals[tau]
+        return f"τ = {tau:g}" if isinstance(goal, Quantile) else goal.label
+
     def promises_of(self, key: str, tau: float) -> list[float]:
         """Quantiles of the policies of the last episode, one per held-out seed."""
         return [float(record.quantile(tau)[-1]) for record in self.study.shown(tau).records[key]]
@@ -105,7 +111,7 @@ class StudyView:
 
     def ordered(self, part: Experiment, measure: str) -> str:
         """Sentence on which learner of a part of the study ends best, with the seeds."""
-        return f"τ = {part.tau:g}, {self.seeds_of(part)}: {order_of(part, measure, self.words)}"
+        return f"{self.at(part.tau)}, {self.seeds_of(part)}: {order_of(part, measure, self.words)}"
 
     def seeds_of(self, part: Experiment) -> str:
         """Number and kind of the seeds of a part of the study."""
@@ -117,10 +123,12 @@ class StudyView:
         parts, least = [], 1e-9 * self.span
         for tau in self.spec.levels:
             best = self.study.reference(tau).optimum
-            reach = [label for key, label in self.labels.items() if min(self.promises_of(key, tau)) >= best - least]
+            goal, shown = self.spec.goals[tau], self.study.shown(tau).records
+            worst = {key: min(float(record.value(goal)[-1]) for record in shown[key]) for key in self.labels}
+            reach = [label for key, label in self.labels.items() if worst[key] >= best - least]
             reaches = f"{list_words(reach or ['no learner'])} reach{'' if len(reach) > 1 else 'es'}"
             parts.append(
-                f"{reaches} it on every held-out seed at τ = {tau:g} ({self.words.amount(format_number(best))})"
+                f"{reaches} it on every held-out seed at {self.at(tau)} ({self.words.amount(format_number(best))})"
             )
         return f"The {self.optimum}: {'; '.join(parts)}"
 
@@ -129,7 +137,7 @@ class StudyView:
         mdp = self.study.problem()
         shares = np.bincount(self.study.picked[tau].actions[0, shown_states(self.study)], minlength=mdp.A)
         played = [mdp.action_label(a) for a in np.argsort(-shares, kind="stable").tolist() if shares[a]]
-        return f"τ = {tau:g}: in the first {self.words.stage} the final policy plays {list_words(played)}"
+        return f"{self.at(tau)}: in the first {self.words.stage} the final policy plays {list_words(played)}"
 
     def headline(self) -> list[str]:
         """The finding in a sentence or two: the learners with the smallest mean gap at each level."""
@@ -138,7 +146,7 @@ class StudyView:
             rows = self.study.ranked(tau, "", self.labels).order("exact")
             texts = [format_number(self.span * round(row["mean"] / self.span, 9), 4) for row in rows]
             leaders = [row["learner"] for row, text in zip(rows, texts, strict=True) if text == texts[0]]
-            parts.append(f"{list_words(leaders)} at τ = {tau:g} ({self.words.amount(texts[0])})")
+            parts.append(f"{list_words(leaders)} at {self.at(tau)} ({self.words.amount(texts[0])})")
         said = f"Smallest mean cumulative {self.measure_name('exact')}: {'; '.join(parts)}."
         return [*([QUICK] if self.spec.quick else []), said]
 
@@ -204,8 +212,8 @@ class StudyView:
                 name, values = f"tau{level_name(tau)}", part(tau, variant).ends(measure)[key]
                 std = float(values.std(ddof=1)) if values.size > 1 else None
                 row |= {f"{name}_mean": float(values.mean()), f"{name}_std": std}
-                titles[f"{name}_mean"] = self.words.titled(f"τ = {tau:g}, mean")
-                titles[f"{name}_std"] = self.words.titled(f"τ = {tau:g}, standard deviation")
+                titles[f"{name}_mean"] = self.words.titled(f"{self.at(tau)}, mean")
+                titles[f"{name}_std"] = self.words.titled(f"{self.at(tau)}, standard deviation")
             rows.append(row)
         on = f"{self.seeds_of(part(self.spec.levels[0], variant))}, {self.problem_title(variant)}"
         caption = f"Last cumulative values on {on}: mean and sample standard deviation."
@@ -292,7 +300,7 @@ class StudyView:
         """The lists of levels, of measures and of variants."""
         variants = ["", *self.spec.variants]
         return [
-            Selector("level", "level", [f"τ = {tau:g}" for tau in self.spec.levels], self.spec.levels),
+            Selector("level", "level", list(map(self.at, self.spec.levels)), self.spec.levels),
             Selector("measure", "measure", [*map(self.measure_name, self.measures)], self.measures),
             Selector("problem", "problem", [*map(self.problem_title, variants)], variants),
         ]
@@ -353,7 +361,7 @@ class StudyView:
         names = [[mdp.state_label(s) for s in states], [mdp.action_label(a) for a in range(mdp.A)]]
         note = f"Seed {picked.seed}: the held-out seed with the smallest final quantile error, then buffered error."
         return policy_chart(
-            {tau: np.eye(mdp.A)[picked.actions[:, states]]}, *names, words=self.words, title=f"Final policy at τ = {tau:g}",
+            {tau: np.eye(mdp.A)[picked.actions[:, states]]}, *names, words=self.words, title=f"Final policy at {self.at(tau)}",
             finding=self.policy_title(tau), note=note, state=self.state_title, visits=False,
         )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """All settings of a study file as a frozen `Spec`.
 
-[study]            name, title, unit, stage, levels, episodes, delta, seeds, replication_seeds, variant_seeds, plot
+[study]            name, title, unit, stage, levels (of quantiles) or objectives (such as "cvar:0.1"), episodes, delta, seeds,
+                   replication_seeds, variant_seeds, plot
 [problem]          name and the builder's parameters; or file with horizon, start, discount
 [tuning]           points, rungs, seeds, level, tail
 [learners.KEY]     learner, label, per_level, params, grid, plot, open; KEY names the columns of the tables;
@@ -20,15 +21,16 @@ import numpy as np
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from bqrl.checks import choice
-from bqrl.laws.objectives import Quantile
+from bqrl.laws.objectives import Objective, Quantile
 from bqrl.learners.code import learner_code
 from bqrl.learners.registry import find_learner
 from bqrl.learners.run import DELTA
+from bqrl.planners.objectives import read_objective
 from bqrl.study.problems import Problem, ProblemField
 from bqrl.study.settings import Count, Different, Level, Line, Positive, Seed, Settings, Text, check_distinct, try_all
 from bqrl.study.store import RunSpec
 
-Levels = Annotated[tuple[Level, ...], Field(min_length=1), Different]
+Levels = Annotated[tuple[Level, ...], Different]
 Seeds = Annotated[tuple[Seed, ...], Different]
 Measure = Literal["capped", "exact", "expected"]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]{0,59}$")]  # names columns and files
@@ -106,7 +108,8 @@ class StudyTable(Settings):
     title: Line = ""
     unit: Text | None = None  # unit of returns; by default that of the problem, and likewise for the name of a stage
     stage: Text | None = None
-    levels: Levels
+    levels: Levels = ()  # of quantiles
+    objectives: Annotated[tuple[Text, ...], Different] = ()  # in place of levels; each has a level of its own
     plot: tuple[Measure, ...] = ()  # measure of the main table of each level; by default "exact"
     episodes: Count
     delta: Level = DELTA
@@ -116,10 +119,24 @@ class StudyTable(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> StudyTable:
-        if self.plot and len(self.plot) != len(self.levels):
-            given = f"{len(self.plot)} for {len(self.levels)} levels"
+        if bool(self.levels) == bool(self.objectives):
+            raise ValueError(f"expected levels or objectives, got {'both' if self.levels else 'neither'}")
+        goals = self.goals
+        for text, goal in zip(self.objectives, goals, strict=False):
+            if not hasattr(goal, "tau"):
+                raise ValueError(f"objectives: each must have a level, which names its tables, got {text}")
+        check_distinct([goal.tau for goal in goals])
+        if self.plot and len(self.plot) != len(goals):
+            given = f"{len(self.plot)} for {len(goals)} levels"
             raise ValueError(f"plot must name one measure per level, got {given}")
+        if "capped" in self.plot and self.objectives:
+            raise ValueError("plot: the capped reference is one of quantiles, got it beside objectives")
         return self
+
+    @property
+    def goals(self) -> tuple[Any, ...]:
+        """The objectives, each with a level `tau`."""
+        return tuple(map(read_objective, self.objectives)) or tuple(map(Quantile, self.levels))
 
 
 class FinalPolicy(Settings):
@@ -171,8 +188,13 @@ class Spec(Settings):
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Quantile levels."""
-        return self.study.levels
+        """Levels of the objectives, by which tables and files are named."""
+        return tuple(self.goals)
+
+    @property
+    def goals(self) -> dict[float, Objective]:
+        """What learners are trained and scored for, by level."""
+        return {goal.tau: goal for goal in self.study.goals}
 
     @property
     def episodes(self) -> int:
@@ -200,7 +222,7 @@ class Spec(Settings):
         params = entry.params if value is None else {**entry.params, str(entry.tuned): value}
         fixed = {"problem": self.problem, "episodes": self.episodes, "delta": self.study.delta, **changes}
         fixed |= {"learner": entry._maker, "own_code": entry._code}
-        return RunSpec(params=params, objective=Quantile(tau), seed=seed, **fixed)
+        return RunSpec(params=params, objective=self.goals.get(tau, Quantile(tau)), seed=seed, **fixed)
 
     @cached_property
     def problems(self) -> list[tuple[str, Problem, tuple[int, ...]]]:

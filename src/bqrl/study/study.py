@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from bqrl.laws.atoms import size_of
-from bqrl.laws.objectives import Quantile
+from bqrl.laws.objectives import Objective, Quantile, check_objective
 from bqrl.learners.record import Record, capped_reference
-from bqrl.learners.score import scoring_grid
+from bqrl.learners.score import optimum, scoring_grid
 from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.model import MDP
@@ -38,21 +38,24 @@ class Reference:
 
     tau: float
     capped: float | None  # the paper's numerical reference, where the study shows gaps to it
-    optimum: float  # the best quantile of any policy
+    optimum: float  # the best objective value of any policy
     best_mean: float
-    margin: float  # tau - P(G < optimum) under the optimal policy: how far the level is from the next lower quantile
+    margin: (
+        float | None
+    )  # tau - P(G < optimum) under the optimal policy: how far the level is from the next lower quantile
 
 
 @per_model
-def reference(mdp: MDP, tau: float, capped: bool = True) -> Reference:
-    """References of a model at one level; the capped one only on request, because not every problem has one."""
-    curve = guarantee_curve(mdp)
+def reference(mdp: MDP, objective: Objective | float, capped: bool = True) -> Reference:
+    """References of a model for an objective or a level; the capped one only on request, because not every problem has one."""
+    goal = check_objective(objective)
+    tau = float(getattr(goal, "tau", np.nan))
     return Reference(
         tau=tau,
         capped=capped_reference(mdp, tau) if capped else None,
-        optimum=float(curve(tau)),
+        optimum=optimum(mdp, goal).value(goal),
         best_mean=best_mean(mdp)[0],
-        margin=curve.margin(tau).below,
+        margin=guarantee_curve(mdp).margin(tau).below if isinstance(goal, Quantile) else None,
     )
 
 
@@ -103,7 +106,7 @@ class Study:
 
     def reference(self, tau: float, variant: str = "") -> Reference:
         """Reference values of a variant at one level."""
-        return reference(self.problem(variant), tau, "capped" in self.spec.measures)
+        return reference(self.problem(variant), self.spec.goals[tau], "capped" in self.spec.measures)
 
 
 def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, watch: Watch | None = None) -> Study:
@@ -114,10 +117,8 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
     """
     workers = LocalWorkers() if workers is None else workers
     try:
-        for (_, problem, _), tau in product(
-            spec.problems, spec.levels
-        ):  # an impossible reference must fail before the runs
-            reference(problem.model, tau, "capped" in spec.measures)
+        for (_, problem, _), goal in product(spec.problems, spec.goals.values()):
+            reference(problem.model, goal, "capped" in spec.measures)  # an impossible one must fail before the runs
         watch = Watch() if watch is None else watch
         with Store(folder, watch.say) as store:
             jobs = []
@@ -159,7 +160,8 @@ def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batc
 
         def score(run: RunSpec) -> tuple[float, float]:
             record = store.load(run)
-            return float(record.gap(tau, spec.measures[0]).sum()), late_return(record, tail)
+            goal = spec.goals.get(tau, Quantile(tau))
+            return float(record.gap(goal, spec.measures[0]).sum()), late_return(record, tail)
 
         size = size_of(scoring_grid(spec.problem.model).points(0))
         tuned = yield from halving(entry.tuned, entry.values(plan.points), plan.rungs, runs, score, size)
@@ -195,7 +197,7 @@ def _study(spec: Spec, done: list[Final], session: dict[str, Any]) -> Study:
         chosen = [finals[key, tau] for key in spec.learners]
         experiments[variant, tau] = Experiment(
             problem=problem.model,
-            objective=Quantile(tau),
+            objective=spec.goals[tau],
             episodes=spec.episodes,
             seeds=seeds,
             learners=tuple(final.learner for final in chosen),
@@ -219,7 +221,10 @@ def _pick_policy(spec: Spec, experiment: Experiment) -> Picked | None:
     seeds, tau, beta = spec.study.seeds, experiment.tau, log_buffer(experiment.tau)(spec.episodes - 1)
     runs = dict(zip(seeds, experiment.part(seeds).records[spec.final_policy.learner], strict=True))
     errors = {
-        seed: (float(record.gap(tau, spec.measures[0])[-1]), float(record.buffered_error(tau, beta)[-1]))
+        seed: (
+            float(record.gap(experiment.objective, spec.measures[0])[-1]),
+            float(record.buffered_error(tau, beta)[-1]),
+        )
         for seed, record in runs.items()
     }
     seed = min(errors, key=lambda seed: (*np.round(errors[seed], 12), seed))
