@@ -104,3 +104,9 @@ def test_bad_arguments(tmp_path):
         bqrl.rule_table(machine(), RULE, stage="")
     with pytest.raises(bqrl.errors.PolicyError, match="depends on its memory"):
         bqrl.rule_table("SafeOrRisky", bqrl.solve("SafeOrRisky", 0.1))
+
+
+def test_the_word_for_a_stage_is_that_of_the_model():
+    mdp = bqrl.MDP([(0, 0, 0, 1.0, 1.0)], horizon=3, words={"stage": "week"})
+    assert bqrl.rule_table(mdp, [0]).sentences() == ["weeks 1-3: no decision"]
+    assert bqrl.rule_table(mdp, [0], stage="day").sentences() == ["days 1-3: no decision"]

@@ -147,7 +147,7 @@ class RuleTable:
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
-def rule_table(mdp: MDP | str, policy: Any, *, stage: str = "stage", order: Any = None) -> RuleTable:
+def rule_table(mdp: MDP | str, policy: Any, *, stage: str | None = None, order: Any = None) -> RuleTable:
     """Return a rule without memory as a table that people can follow.
 
     Parameters
@@ -156,8 +156,8 @@ def rule_table(mdp: MDP | str, policy: Any, *, stage: str = "stage", order: Any 
         The problem, or its name as for `solve`.
     policy : Policy, Plan, callable, object with `predict`, array_like or str
         A rule in any form that `evaluate` accepts, or a plan. PolicyError if it depends on more than stage and state.
-    stage : str
-        Word for a stage, such as "week".
+    stage : str, optional
+        Word for a stage, such as "week"; by default that of the model.
     order : list of str or dict, optional
         The states from low to high, as for `solve(..., rule="threshold")`. By default those of a threshold plan, else by
         number, else as in the model.
@@ -177,6 +177,7 @@ def rule_table(mdp: MDP | str, policy: Any, *, stage: str = "stage", order: Any 
     model, played = bind(problem, policy)
     if model is not problem:
         raise bad_value("policy", policy, "play one action per stage and state", "action probabilities")
+    stage = (problem.words or {}).get("stage", "stage") if stage is None else stage
     if not isinstance(stage, str) or not stage.strip():
         raise bad_type("stage", stage, "be a word, such as 'week'")
     states = details["states"] if order is None and "states" in details else read_order(problem, order)[0]
