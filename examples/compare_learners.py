@@ -38,7 +38,7 @@ def main(tau: float, episodes: int, seeds: int, out: Path | None, quick: bool) -
     experiment = bqrl.compare(mdp, learners, tau, episodes, seeds=range(1, seeds + 1), workers=1)
     for row in experiment.rows():
         final = np.mean([record.quantile(tau)[-1] for record in experiment.records[row["learner"]]])
-        print(f"{row['learner']:<26}{row['gap']:>16.2f}{row['regret']:>20.2f}{final:>16.4f}")
+        print(f"{row['learner']:<26}{row['gap']:>16.2f}{row['mean_regret']:>20.2f}{final:>16.4f}")
     if out is not None:
         experiment.chart().save(str(out))
         print(f"wrote {out}")
