@@ -84,8 +84,8 @@ def learn(
         43 and so on.
     objective
         What is maximised in place of a quantile, such as `CVaR(0.1)` or `Mean()`. "psrl" and "ucb-bqrl" learn for quantiles,
-        buffered quantiles, CVaR and the mean; the other learners learn for the mean, whatever the objective, which then only
-        scores them.
+        buffered quantiles, CVaR and the mean, "target-q" for quantiles and CVaR, "var-q" for quantiles; the other learners learn
+        for the mean, whatever the objective, which then only scores them.
     horizon, start
         Replace those of the problem. For an environment, `start` requires a known transition table.
     delta
