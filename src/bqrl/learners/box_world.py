@@ -38,7 +38,7 @@ class BoxWorld(GymWorld):
         """Play one episode by stepping the environment; return a BoxEpisode."""
         actor: Any = behaviour  # it acts on rows of numbers and takes a mask
         seen = self._observation(self.steps.reset(seed=int(self.rng.integers(2**31))), 0)
-        mask = self._mask(0)
+        mask = self.steps.mask(self.A, 0)
         states, actions = np.empty((self.H + 1, seen.size)), np.full(self.H, ENDED)
         rewards, masks = np.zeros(self.H), np.ones((self.H + 1, self.A), bool)
         states[0], masked = seen, mask is not None
@@ -50,7 +50,7 @@ class BoxWorld(GymWorld):
             if cut and not over and h + 1 < self.H:
                 raise self._cut_error(h + 1)
             actions[h], rewards[h] = a, reward
-            after, mask = self._observation(observation, h + 1), self._mask(h + 1)
+            after, mask = self._observation(observation, h + 1), self.steps.mask(self.A, h + 1)
             memory = actor.next(memory, h, seen, a, reward, after)
             h, seen = h + 1, after
             states[h] = seen
@@ -70,13 +70,3 @@ class BoxWorld(GymWorld):
         if not np.all(np.isfinite(row)):
             raise self.steps.error(step_number, "an observation of finite numbers", observation)
         return row
-
-    def _mask(self, step_number: int) -> BoolArray | None:
-        """Return the mask of allowed actions; None if the environment gives none."""
-        info = self.steps.info
-        if not isinstance(info, dict) or "action_mask" not in info:
-            return None
-        mask = np.asarray(info["action_mask"])
-        if mask.shape != (self.A,) or mask.dtype.kind not in "biu" or not mask.any():
-            raise self.steps.error(step_number, f"an action_mask that allows at least one of {self.A} actions", mask)
-        return mask.astype(bool)

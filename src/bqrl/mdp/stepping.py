@@ -6,9 +6,11 @@ import math
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 from bqrl.checks import bad_type, bad_value, one_line
 from bqrl.errors import EpisodeError
+from bqrl.mdp.arrays import BoolArray
 
 
 class Stepper:
@@ -41,6 +43,15 @@ class Stepper:
         if not math.isfinite(self._total):
             raise self.error(number, "rewards with a finite sum", reward)
         return observation, r, self._flag(terminated, number), self._flag(truncated, number)
+
+    def mask(self, A: int, step_number: int) -> BoolArray | None:
+        """Return the mask of allowed actions in the last info; None if the environment gives none."""
+        if not isinstance(self.info, dict) or "action_mask" not in self.info:
+            return None
+        mask = np.asarray(self.info["action_mask"])
+        if mask.shape != (A,) or mask.dtype.kind not in "biu" or not mask.any():
+            raise self.error(step_number, f"an action_mask that allows at least one of {A} actions", mask)
+        return mask.astype(bool)
 
     def error(self, step_number: int, rule: str, got: Any, remedy: str = "") -> EpisodeError:
         """Return the error for an invalid result of the environment."""

@@ -14,6 +14,7 @@ from bqrl.loops.draws import draw
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.mdp.stepping import Stepper
+from bqrl.policies.envelope import EnvelopePolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.protocol import Policy, action_index
 from bqrl.policies.stochastic import StochasticPolicy
@@ -121,8 +122,34 @@ class PolicyPlayer:
         return s if self.policy.S == 0 or s < self.policy.S else -1
 
 
-def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None) -> Player:
-    """Return the player of a policy in an environment; `simulate` explains the arguments."""
+class NeedPlayer:
+    """An `EnvelopePolicy`, which acts on the numbers of an observation and obeys info["action_mask"]."""
+
+    horizon: int | None
+    unknown: bool = False
+
+    def __init__(self, env: Any, policy: EnvelopePolicy, steps: Stepper) -> None:
+        if not isinstance(env.action_space, Discrete) or int(env.action_space.n) != policy.A:
+            raise bad_value("env", env, f"have {policy.A} Discrete actions for this policy", env.action_space)
+        self.policy, self.steps, self.horizon, self._first = policy, steps, policy.H, int(env.action_space.start)
+
+    def begin(self, seed: int) -> None:
+        """Start with the target."""
+        self.need = self.policy.start()
+
+    def act(self, h: int, observation: Any) -> Any:
+        """Return the action of the policy."""
+        return self.policy.act(h, observation, self.need, self.steps.mask(self.policy.A, h)) + self._first
+
+    def learn(self, h: int, reward: float, after: Any) -> None:
+        """Subtract the reward from the need."""
+        self.need = self.policy.next(self.need, h, None, 0, reward, None)
+
+
+def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None, *, steps: Stepper | None = None) -> Player:
+    """Return the player of a policy in an environment; `steps` gives the masks, and `simulate` explains the other arguments."""
+    if isinstance(policy, EnvelopePolicy) and states is None and bins is None:
+        return NeedPlayer(env, policy, steps or Stepper(env))
     if isinstance(policy, Policy):
         observations = Observations(env.observation_space, bins, type(env.unwrapped).__name__)
         names = state_names(states)

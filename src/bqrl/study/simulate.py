@@ -118,8 +118,9 @@ def simulate(
 def play_block(env: Any, first: int, last: int, facts: dict[str, Any]) -> Block:
     """Return the returns of the episodes first .. last - 1, and how many were cut off or had states unknown to the policy."""
     env = pickle.loads(env) if isinstance(env, bytes) else gym.make(env) if not isinstance(env, gym.Env) else env
-    player = player_of(env, facts["policy"], facts["states"], facts["bins"])
-    horizon, steps = facts["horizon"] or player.horizon, Stepper(env)
+    steps = Stepper(env)
+    player = player_of(env, facts["policy"], facts["states"], facts["bins"], steps=steps)
+    horizon = facts["horizon"] or player.horizon
     if horizon is not None and player.horizon is not None and horizon > player.horizon:
         raise PolicyError(f"the policy must have at least {horizon} stages, got H={player.horizon}; lower horizon")
     returns, cut, unknown = np.zeros(last - first), 0, 0
