@@ -54,11 +54,11 @@ def test_a_run_continues_from_its_checkpoint_with_the_same_bits(tmp_path):
     mdp = rare(gamble())
     work = Run(mdp, "envelope", 0.9, 120, 3)
     for t in range(120):
-        if t in (5, 70, 90):  # at random play, and in training between two blocks
+        if t in (5, 70, 90, 110):  # at random play, in training between two blocks, and in the final trials
             write_arrays(tmp_path / f"{t}.npz", work.state())
         work.step()
     whole = work.record()
-    for t in (5, 70, 90):
+    for t in (5, 70, 90, 110):
         again = learn(mdp, "envelope", 0.9, 120, 3, checkpoint=tmp_path / f"{t}.npz")
         assert again.returns.tobytes() == whole.returns.tobytes()
         assert again.law_of.tobytes() == whole.law_of.tobytes()
@@ -124,6 +124,15 @@ def test_box_observations_with_masks(tmp_path):
         after, reward, over, _, info = env.step(action)
         need, seen, total, h = again.next(need, h, seen, action, reward, after), after, total + reward, h + 1
     assert total == 3.0  # up and up: 1 + 2, the best of all returns
+
+
+def test_a_policy_for_boxes_is_saved_simulated_and_promised(tmp_path):
+    policy = learn(Walk(), "envelope", 0.5, 150, 1, horizon=4).final_policy
+    bqrl.save(policy, tmp_path / "policy.npz")
+    sample = bqrl.simulate(Walk(), bqrl.load(tmp_path / "policy.npz"), 100, 1)  # Walk asserts that masks are obeyed
+    assert sample.promise(0.5) == 3.0
+    with pytest.raises(ValueError, match="must have 3 Discrete actions for this policy"):
+        bqrl.simulate("CartPole-v1", policy, 10, 1)
 
 
 def test_an_environment_of_gymnasium_runs():

@@ -36,7 +36,7 @@ def two_stage_batch(rng, size=128):
 def test_the_fit_finds_the_exact_shortfalls_and_the_best_action(torch):
     net, rng = network(), np.random.default_rng(1)
     for step in range(700):
-        net.update(two_stage_batch(rng), 5e-3 * (1.0 - step / 700))
+        net.update(two_stage_batch(rng, 256), 5e-3 * (1.0 - step / 700))
     x, h = np.array([0, 1, 0]), np.array([1, 1, 0])
     action, cost = net.greedy(x, h, np.ones((3, 2), bool))
     # The best action pays 1 in state 0 and 2 in state 1, each with probability 3/4; from stage 0 both states are equally likely.
@@ -81,6 +81,18 @@ def test_a_restored_network_continues_with_the_same_bits(torch):
         one.update(batch, 1e-3)
         other.update(batch, 1e-3)
     assert all(np.array_equal(value, other.state()[name]) for name, value in one.state().items())
+
+
+def test_needs_added_above_leave_those_below_as_they_are(torch):
+    net, rng = network(), np.random.default_rng(3)
+    net.update(two_stage_batch(rng), 1e-3)
+    given = np.array([0, 1]), np.array([1, 0]), np.ones((2, 2), bool)
+    before = net.greedy(*given)[1]
+    net.grow(M + 3)
+    after = net.greedy(*given)[1]
+    assert after.shape == (2, M + 3)
+    assert np.allclose(after[:, :M], before)
+    assert np.all(np.diff(after, axis=1) >= 0.0)
 
 
 def test_a_device_that_is_not_there_is_refused_in_one_line(torch):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import bqrl
 from bqrl.errors import FileFormatError, PolicyError
-from bqrl.policies.envelope import WEIGHTS, EnvelopePolicy, costs, heads, need_grid
+from bqrl.policies.envelope import WEIGHTS, EnvelopePolicy, need_grid, scores, values
 
 H, A, M, WIDTH, FEATURES = 3, 2, 5, 8, 2
 
@@ -16,7 +16,7 @@ def weights(seed, size=1.0):
     rng = np.random.default_rng(seed)
     shapes = {
         "input": (FEATURES, WIDTH), "stage": (H, WIDTH), "hidden": (WIDTH, WIDTH), "hidden_bias": (WIDTH,),
-        "needs": (WIDTH, A * M), "needs_bias": (A * M,), "means": (WIDTH, A * M), "means_bias": (A * M,),
+        "needs": (A, WIDTH, M), "needs_bias": (A, M), "means": (A, WIDTH, M), "means_bias": (A, M),
     }  # fmt: skip
     return {name: (size * rng.normal(size=shapes[name])).astype(np.float32) for name in WEIGHTS}
 
@@ -29,9 +29,8 @@ def policy(seed=0, target=2.0):
 @given(st.integers(0, 10_000), st.floats(0.01, 3.0), st.sampled_from([0.0, 0.1, 1.0]))
 def test_costs_are_shares_that_rise_with_the_need(seed, size, ratio):
     x = np.random.default_rng(seed).normal(size=(7, FEATURES)).astype(np.float32)
-    logits, means = heads(np, weights(seed, size), x, np.arange(7) % H, A, ratio)
-    assert logits.shape == means.shape == (7, A, M)
-    found = costs(np, logits, ratio)
+    found, means = values(np, weights(seed, size), x, np.arange(7) % H, ratio)
+    assert found.shape == means.shape == (A, 7, M)
     assert np.all(np.diff(found, axis=2) >= 0.0)
     assert found.min() >= 0.0
     assert found.max() <= 1.0
@@ -41,8 +40,8 @@ def test_costs_are_shares_that_rise_with_the_need(seed, size, ratio):
 
 
 def test_a_state_selects_a_row_as_a_one_hot_observation_does():
-    by_row = heads(np, weights(1), np.array([1, 0]), np.array([0, 2]), A, 0.0)
-    by_product = heads(np, weights(1), np.eye(2, dtype=np.float32)[[1, 0]], np.array([0, 2]), A, 0.0)
+    by_row = values(np, weights(1), np.array([1, 0]), np.array([0, 2]), 0.0)
+    by_product = values(np, weights(1), np.eye(2, dtype=np.float32)[[1, 0]], np.array([0, 2]), 0.0)
     assert all(np.allclose(one, other) for one, other in zip(by_row, by_product, strict=True))
 
 
@@ -51,10 +50,26 @@ def test_numpy_and_pytorch_share_the_formula(ratio):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     x, h = np.random.default_rng(3).normal(size=(9, FEATURES)).astype(np.float32), np.arange(9) % H
     tensors = {name: torch.as_tensor(array) for name, array in weights(3).items()}
-    there = heads(torch, tensors, torch.as_tensor(x), torch.as_tensor(h), A, ratio)
-    for one, other in zip(heads(np, weights(3), x, h, A, ratio), there, strict=True):
+    there = values(torch, tensors, torch.as_tensor(x), torch.as_tensor(h), ratio)
+    here = values(np, weights(3), x, h, ratio)
+    for one, other in zip(here, there, strict=True):
         assert np.allclose(one, other.numpy(), atol=1e-4)
-        assert np.allclose(costs(np, one, ratio), costs(torch, other, ratio).numpy(), atol=1e-5)
+    mask = np.random.default_rng(4).random((A, 9, 1)) < 0.7
+    mask[0] = True
+    by_numpy = scores(np, *(part.swapaxes(0, 1) for part in here), mask.swapaxes(0, 1), 0.02, ratio)
+    by_torch = scores(
+        torch, *(part.transpose(0, 1) for part in there), torch.as_tensor(mask).transpose(0, 1), 0.02, ratio
+    )
+    assert np.allclose(by_numpy, by_torch.numpy(), atol=1e-4)
+
+
+def test_the_mean_decides_where_a_need_is_safe_or_lost_and_nowhere_else():
+    """The mean once counted everywhere, so that a decision could give away shortfall for it."""
+    means, mask = np.array([[0.0, 1.0]]), np.ones((1, 2), bool)
+    for least, best in ((0.0, 1), (1.0, 1), (0.1, 0), (0.5, 0)):
+        cost = np.array([[least, min(1.0, least + 0.01)]])
+        assert scores(np, cost, means, mask, 0.02, 0.0).argmin() == best
+    assert scores(np, np.zeros((1, 2)), means, np.array([[True, False]]), 0.02, 0.0).argmin() == 0
 
 
 def test_the_memory_is_the_need_and_masks_are_obeyed():
@@ -85,7 +100,7 @@ def test_a_saved_policy_plays_the_same(tmp_path):
     [
         ("weights_hidden", np.zeros((WIDTH, WIDTH - 1))),
         ("weights_stage", np.zeros((H + 1, WIDTH))),
-        ("weights_needs_bias", np.zeros(A * M + 1)),
+        ("weights_needs_bias", np.zeros((A, M + 1))),
         ("weights_input", np.full((FEATURES, WIDTH), np.nan)),
         ("spread", np.zeros(FEATURES)),
         ("size", np.array([M, M - 1, M, 1])),

@@ -14,18 +14,22 @@ Buffers between the two are refused: their value is max over z of a minimum over
 a single width the learner found targets whose promise was far too high.
 
 The loss is the cross-entropy over all needs, of W itself or of the slopes of J. The next action is chosen by the current weights,
-per need, and valued by averaged weights. The grid of needs spans, at each stage, the returns still to come that were seen; its
-step is a multiple of the lattice of the rewards seen, if they have one. Episodes are played towards the present target or a
-random one, with random actions at a falling rate.
+per need, and valued by averaged weights. The needs of each stage span the returns still to come that were seen. For a quantile
+they are coarse at first and then narrow to the targets whose shortfall may be near tau; their step is a multiple of the lattice
+of the rewards seen, if they have one. Episodes are played towards the present target or a random one, with random actions at
+a falling rate. Some are trials without random actions: the minimum over noisy estimates is too low, and the rate at which
+trials miss their target, less the promised one, corrects it. In the last episodes of a quantile the network stays as it is,
+and the target with the best quantile in trials is chosen.
 
 Deviation from the exact recursion of `planners/target.py`: everything is estimated, so nothing is certified. Simulate the
-policy on new episodes for a statement with confidence. (Choosing among targets near the promised one by a tenth of the episodes,
-with a lower confidence bound, was worse than the promised target itself.)
+policy on new episodes for a statement with confidence.
 """
 
 from __future__ import annotations
 
 import math
+from copy import copy
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -44,12 +48,18 @@ from bqrl.policies.target import TargetPolicy
 
 WARM = 200  # episodes of random actions at first
 BLOCK, BATCH = 32, 256  # episodes between trainings, and transitions per gradient step
-HIDDEN, POLYAK, MEAN_WEIGHT = 128, 0.02, 0.02
+HIDDEN, POLYAK, MEAN_WEIGHT = 128, 0.05, 0.02
 FIRST_EPSILON, LAST_EPSILON = 1.0, 0.05  # rates of random actions
 FALL = 0.5  # share of the training in which the rate falls
-RANDOM_TARGETS = 0.5
+RANDOM_TARGETS, TRIALS = 0.5, 0.25  # shares of episodes towards a random target, and of those without random actions
+FINAL = 0.2  # share of the episodes, at the end, in which the network stays as it is and targets are tried
+COARSE, CHECKS = 64, (0.125, 0.25, 0.375)  # needs at first, and shares of the training after which the grid is narrowed
+CATCH_UP = 1000  # episodes whose updates a new network receives at once
+FEW = 50  # final trials below which a target is not chosen
+WINDOW, PRIOR = 1000, 100.0  # trials that correct the network's promise, and trials for which its promise counts
 REPLAY = 2_000_000  # numbers kept; a transition has one for each feature and one more
 RECENT = 256  # first observations that the promise averages
+COUNTS = ("t", "seen", "tried", "trial", "checked")
 MANY_REWARDS = 1000  # distinct rewards beyond which no lattice is sought
 
 
@@ -76,7 +86,7 @@ class Envelope(Learner):
     tuned = "learning_rate"
 
     def __init__(
-        self, task: Task, rng: np.random.Generator, needs: int = 256, updates: float = 1.0, learning_rate: float = 1e-3,
+        self, task: Task, rng: np.random.Generator, needs: int = 256, updates: float = 1.0, learning_rate: float = 3e-3,
         device: str = "cpu",
     ) -> None:  # fmt: skip
         super().__init__(task, rng)
@@ -86,6 +96,7 @@ class Envelope(Learner):
         self.tau, beta = averaged_levels(task.objective)
         self.cvar = beta > 0.0
         self.warm = min(WARM, max(1, task.episodes // 10))
+        self.last = task.episodes - (0 if self.cvar else int(FINAL * task.episodes))  # episodes of training
         self.available = None if task.features else task.available
         d = task.features
         size = min(REPLAY // (d + 1), task.episodes * task.H)
@@ -97,7 +108,18 @@ class Envelope(Learner):
         self.centre, self.spread = np.zeros(d), np.ones(d)
         self.lo, self.hi = np.zeros(task.H), np.zeros(task.H)  # ends of the grid
         self.least, self.most = np.zeros(task.H), np.zeros(task.H)  # returns still to come that were seen
+        self.poorest, self.richest = (
+            np.zeros(task.H),
+            np.zeros(task.H),
+        )  # sums of rewards before each stage that were seen
+        self.low, self.high = -math.inf, math.inf  # targets that the grid must hold
+        self.checked = len(CHECKS) if self.cvar else 0
         self.rewards = np.zeros(0)  # distinct rewards seen
+        self.trial = -1  # column of the target, in an episode without random actions
+        self.excess, self.tried = np.zeros(WINDOW), 0  # misses less the promised shortfall, per trial
+        self.reached = np.zeros(WINDOW)  # returns of trials
+        self.aimed = np.zeros(task.episodes - self.last, np.int64)  # columns of the targets of final trials
+        self.returns = np.zeros(self.aimed.size)
         self.t, self.seen, self.step, self.d, self.scale, self.target, self.value = 0, 0, 1.0, 1.0, 1.0, 0.0, math.nan
         self._build(4)
 
@@ -108,6 +130,7 @@ class Envelope(Learner):
             self.rng, task.S, task.features, task.H, task.A, M,
             width=HIDDEN, weight=MEAN_WEIGHT, polyak=POLYAK, device=self.device,
         )  # fmt: skip
+        self.curve = np.zeros(M)
         self._renew()
 
     def _renew(self) -> None:
@@ -128,25 +151,81 @@ class Envelope(Learner):
             tables.append(np.column_stack([best, best[:, -1]]).astype(action_dtype(task.A)))
         self.policy = TargetPolicy(grid, tables, self.target)
 
+    def _towards(self, target: float) -> Policy:
+        """Return the present policy with another target."""
+        if isinstance(self.policy, TargetPolicy):
+            return TargetPolicy(self.policy.grid, self.policy.actions, target)
+        found = copy(self.policy)
+        found.target = target  # type: ignore[attr-defined]
+        return found
+
+    @property
+    def targets(self) -> FloatArray:
+        """The targets on the grid."""
+        return np.asarray(self.lo[0] + self.step * np.arange(self.network.M))
+
     def promise(self) -> tuple[float, float]:
-        """Return the best target and the value that the network promises for it."""
-        n = min(RECENT, self.t)
-        x, mask = self.first_x[:n], self.first_mask[:n]
-        cost = self.network.greedy(self._scaled(x), np.zeros(n, np.int64), mask)[1].mean(axis=0)
-        z = self.lo[0] + self.step * np.arange(self.network.M)
-        if not self.cvar:
-            safe = np.flatnonzero((cost < self.tau) & (z <= self.hi[0] + SNAP * self.step))
-            best = float(z[safe[-1]]) if safe.size else float(z[0])
+        """Return the best target and the value that is promised for it."""
+        z = self.targets
+        if self.cvar:
+            value = z - self.d * (self.curve + self._bias()) / self.tau
+            return float(z[value.argmax()]), float(value.max())
+        if self.t <= self.last:
+            best = float(z[self._largest(0.0)])
             return best, best
-        value = z - self.d * cost / self.tau
-        return float(z[value.argmax()]), float(value.max())
+        return max(
+            ((float(z[k]), self._tested(k)) for k in np.flatnonzero(self.tests >= FEW).tolist()),
+            key=itemgetter(1),
+            default=(self.target, self.value),
+        )
+
+    def _tested(self, k: int) -> float:
+        """Return the mean of the quantiles of the returns of the final trials of a target, at levels around tau."""
+        n = self.t - self.last
+        returns = self.returns[:n][self.aimed[:n] == k]
+        error = math.sqrt(self.tau * (1.0 - self.tau) / returns.size)
+        levels = self.tau + error * np.linspace(-1.5, 1.5, 7)
+        return float(np.quantile(returns, levels.clip(0.0, 1.0), method="inverted_cdf").mean())
+
+    def _bias(self) -> float:
+        """Return by how much trials missed their targets more often than promised, shrunk towards 0."""
+        n = min(WINDOW, self.tried)
+        return float(self.excess[:n].sum() / (n + PRIOR))
+
+    def _largest(self, errors: float) -> int:
+        """Return the column of the largest target whose shortfall, with a number of standard errors added, is below tau."""
+        number = PRIOR + self.tests
+        cost = (PRIOR * (self.curve + self._bias()) + self.misses) / number
+        cost = cost + errors * np.sqrt(self.tau * (1.0 - self.tau) / number)
+        safe = np.flatnonzero((cost < self.tau) & (self.targets <= self.hi[0] + SNAP * self.step))
+        return int(safe[-1]) if safe.size else 0
+
+    @property
+    def tests(self) -> FloatArray:
+        """Number of final trials per target."""
+        return np.bincount(self.aimed[: max(0, self.t - self.last)], minlength=self.network.M).astype(np.float64)
+
+    @property
+    def misses(self) -> FloatArray:
+        """Number of final trials per target that missed it."""
+        n = max(0, self.t - self.last)
+        missed = self.returns[:n] < self.targets[self.aimed[:n]] - SNAP * self.step
+        return np.bincount(self.aimed[:n], missed, minlength=self.network.M).astype(np.float64)
 
     def plan(self) -> Policy:
-        """Return the policy of the averaged weights towards the present or a random target, with random actions."""
+        """Return the policy of the averaged weights towards the present or a random target, with random actions or without."""
+        self.trial = -1
         if self.t < self.warm:
             return Exploring(self.policy, self.target, 1.0, self.rng, self.available)
+        z, kind = self.targets, self.rng.random()
+        if self.t >= self.last or kind < TRIALS:
+            if self.t >= self.last:  # on both sides of the best target
+                self.trial = self._largest(self.rng.uniform(-1.5, 1.5))
+            else:
+                self.trial = int(np.abs(z - self.target).argmin())
+            return self._towards(float(z[self.trial]))
         target = self.target
-        if self.rng.random() < RANDOM_TARGETS:
+        if kind < TRIALS + RANDOM_TARGETS:
             target = float(self.rng.uniform(self.lo[0], self.hi[0]))
         epsilon = FIRST_EPSILON + (LAST_EPSILON - FIRST_EPSILON) * min(1.0, self.progress / FALL)
         return Exploring(self.policy, target, epsilon, self.rng, self.available)
@@ -158,7 +237,7 @@ class Envelope(Learner):
     @property
     def progress(self) -> float:
         """Share of the training that is done."""
-        return min(1.0, (self.t - self.warm) / max(1, self.task.episodes - self.warm))
+        return min(1.0, (self.t - self.warm) / max(1, self.last - self.warm))
 
     def notes(self) -> dict[str, float]:
         """Return the target and the value that the network promises."""
@@ -167,17 +246,41 @@ class Envelope(Learner):
     def observe(self, episode: Episode | BoxEpisode) -> None:
         """Store the episode; train after every block of episodes."""
         worth = episode.rewards * self.task.discount ** np.arange(self.task.H)
+        self._judge(float(worth.sum()))
         self._store(episode, worth)
         self.t += 1
         first = self.t == self.warm
         if first:
             self._prepare()
-        if first or (self.t > self.warm and (self.t - self.warm) % BLOCK == 0):
+        if not first and (self.t < self.warm or (self.t - self.warm) % BLOCK):
+            return
+        if self.t <= self.last:
+            if self.checked < len(CHECKS) and self.progress >= CHECKS[self.checked]:
+                first = self._focus()
             self._fit_grid()
-            for _ in range(math.ceil(self.updates * (self.warm if first else BLOCK))):
+            for _ in range(math.ceil(self.updates * (min(CATCH_UP, self.t) if first else BLOCK))):
                 self.network.update(self._batch(), self.learning_rate * max(0.02, 1.0 - self.progress))
+            n = min(RECENT, self.t)
+            x, mask = self._scaled(self.first_x[:n]), self.first_mask[:n]
+            self.curve = self.network.greedy(x, np.zeros(n, np.int64), mask)[1].mean(axis=0)
             self.target, self.value = self.promise()
             self._renew()
+        else:
+            self.target, self.value = self.promise()
+            self.policy = self._towards(self.target)
+
+    def _judge(self, total: float) -> None:
+        """Compare the return of a trial with its target."""
+        if self.trial < 0:
+            return
+        short = self.targets[self.trial] - total
+        missed = float(np.clip((short - SNAP * self.step) / self.d, 0.0, 1.0))
+        if self.t < self.last:
+            self.excess[self.tried % WINDOW] = missed - self.curve[self.trial]
+            self.reached[self.tried % WINDOW] = total
+            self.tried += 1
+        else:
+            self.aimed[self.t - self.last], self.returns[self.t - self.last] = self.trial, total
 
     def _store(self, episode: Episode | BoxEpisode, worth: FloatArray) -> None:
         """Add the transitions of an episode to the replay memory, and widen the ranges of returns still to come."""
@@ -194,6 +297,9 @@ class Envelope(Learner):
             self.first_mask[k], self.mask[i] = episode.masks[0], episode.masks[1 : n + 1]
         self.seen += n
         still = np.cumsum(worth[::-1])[::-1]
+        earned = still[0] - still
+        self.poorest = earned if self.t == 0 else np.minimum(self.poorest, earned)
+        self.richest = earned if self.t == 0 else np.maximum(self.richest, earned)
         self.least = still if self.t == 0 else np.minimum(self.least, still)
         self.most = still if self.t == 0 else np.maximum(self.most, still)
         if self.rewards.size <= MANY_REWARDS:
@@ -205,9 +311,41 @@ class Envelope(Learner):
             seen = self.x[: min(self.seen, self.h.size)].astype(np.float64)
             self.centre, self.spread = seen.mean(axis=0), np.maximum(seen.std(axis=0), 1e-6)
         self.scale = float(self.most[0] - self.least[0]) or 1.0
-        lattice, span = self._lattice(), float((self.most - self.least).max())
-        cells = math.inf if lattice == 0.0 else 1.5 * span / lattice
-        self._build(int(min(self.needs, max(4.0, cells + 2.0))))
+        self._build(self._size())
+
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the largest need of each stage that the targets from `low` to `high` can leave."""
+        lo = np.minimum(np.maximum(self.least, self.low - self.richest), self.most)
+        return lo, np.maximum(np.minimum(self.most, self.high - self.poorest), lo)
+
+    def _size(self) -> int:
+        """Return the number of needs: a tenth more than on the lattice of the returns seen, up to a limit."""
+        lo, hi = self._ends()
+        lattice, most = self._lattice(), COARSE if self.checked == 0 else self.needs
+        cells = math.inf if lattice == 0.0 else 1.1 * float((hi - lo).max()) / lattice
+        return int(min(self.needs, most, max(4.0, cells + 2.0)))
+
+    def _focus(self) -> bool:
+        """Return whether the grid of targets has changed.
+
+        It narrows to those whose shortfall may be near tau, and widens if the best target is near its end.
+        """
+        z, cost, n = self.targets, self.curve + self._bias(), min(WINDOW, self.tried)
+        self.checked += 1
+        if self.checked == 1:
+            if self.step <= self._lattice() * (1.0 + SNAP):  # few needs: all are kept
+                self.checked = len(CHECKS)
+                return False
+            near = np.flatnonzero((cost > self.tau / 4.0) & (cost < self.tau + 0.25 * (1.0 - self.tau)))
+            low, high = (z[near[0]], z[near[-1]]) if near.size else (z[0], z[-1])
+            low = min(low, np.quantile(self.reached[:n], self.tau / 4.0, method="nearest")) if n else z[0]
+            self.low, self.high = low - 2.0 * self.step, high + 2.0 * self.step
+        elif cost[z <= self.hi[0] + SNAP * self.step][-1] < self.tau + 0.1 * (1.0 - self.tau) or self.target <= z[2]:
+            self.low, self.high = 2.0 * self.low - self.high, 2.0 * self.high - self.low
+        else:
+            return False
+        self._build(self._size())
+        return True
 
     def _lattice(self) -> float:
         """Return the step of the rewards seen; 0 if they have none."""
@@ -218,8 +356,10 @@ class Envelope(Learner):
 
     def _fit_grid(self) -> None:
         """Choose the ends and the step of the grid, and the width of the final cost."""
-        self.lo, self.hi = self.least, self.most
+        self.lo, self.hi = self._ends()
         span, lattice = float((self.hi - self.lo).max()) or 1.0, self._lattice()
+        if lattice * (self.network.M - 2) < span * (1.0 - SNAP) and self._size() > self.network.M:
+            self.network.grow(self._size())
         self.step = span / (self.network.M - 2)
         if 0.0 < lattice < span * (1.0 + SNAP):
             self.step = lattice * max(1.0, math.ceil(self.step / lattice - SNAP))
@@ -238,36 +378,38 @@ class Envelope(Learner):
         left = (self.lo[h] - r)[:, None] + self.step * np.arange(self.network.M)
         low, high = self.lo[after][:, None], self.hi[after][:, None]
         at_end = np.clip((left - slack) / self.d, 0.0, 1.0)
-        known = np.where(ended[:, None], at_end, np.where(left <= low + slack, 0.0, np.nan))
+        known = np.where(ended[:, None], at_end, np.where(left <= self.least[after][:, None] + slack, 0.0, np.nan))
         x_next = self.x_next[i]
         mask = self.mask[i] if self.available is None else self.available[after, x_next]
         return Batch(
             x=self._scaled(self.x[i]), h=h, action=self.a[i], reward=r / self.scale, ended=ended, x_next=self._scaled(x_next),
             h_next=after, mask=mask, position=np.maximum(np.minimum(left, high) - low, 0.0) / self.step,
-            above=np.maximum(left - high - slack, 0.0) / self.d, known=known,
+            above=np.maximum(left - self.most[after][:, None] - slack, 0.0) / self.d, known=known,
         )  # fmt: skip
 
     stored = (
         "x", "x_next", "h", "a", "r", "ended", "mask", "first_x", "first_mask", "centre", "spread", "lo", "hi",
-        "least", "most",
+        "least", "most", "poorest", "richest", "excess", "reached", "curve", "aimed", "returns",
     )  # fmt: skip
-    numbers = ("step", "d", "scale", "target", "value")
+    numbers = ("low", "high", "step", "d", "scale", "target", "value")
 
     def state(self) -> dict[str, Any]:
         """Return the network, the replay memory and the counters as plain arrays."""
         flat = super().state() | {name: getattr(self, name) for name in ("rewards", *self.numbers)}
-        return flat | {"t": self.t, "seen": self.seen, "M": self.network.M} | add_prefix("net_", self.network.state())
+        counts = {name: getattr(self, name) for name in COUNTS}
+        return flat | counts | {"M": self.network.M} | add_prefix("net_", self.network.state())
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
+        stream = self.rng.bit_generator.state
+        self._build(whole(int(state["M"]), "M", 2))
+        self.rng.bit_generator.state = stream  # building draws weights
         super().restore(state)
         self.rewards = np.array(state["rewards"], np.float64)
         for name in self.numbers:
             setattr(self, name, float(state[name]))
-        self.t, self.seen = int(state["t"]), int(state["seen"])
-        stream = self.rng.bit_generator.state
-        self._build(whole(int(state["M"]), "M", 2))
-        self.rng.bit_generator.state = stream  # building draws weights
+        for name in COUNTS:
+            setattr(self, name, int(state[name]))
         self.network.restore(strip_prefix("net_", state))
         self.network.ratio = self.step / self.d if self.cvar else 0.0
         self._renew()

@@ -16,7 +16,7 @@ import numpy as np
 from bqrl.checks import bad_value
 from bqrl.learners.protocol import add_prefix, stored_array, strip_prefix
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.policies.envelope import WEIGHTS, costs, heads
+from bqrl.policies.envelope import WEIGHTS, features, rising, scores, values
 
 DECAY, SQUARE_DECAY, TINY = 0.9, 0.999, 1e-8  # of Adam
 ROWS = 4  # states and stages select rows of weights, which begin as if they had this many inputs
@@ -51,7 +51,7 @@ class Network:
         self.ratio = 0.0  # step of the grid divided by the width of the cost; 0 for the shortfall
         shapes = {
             "input": (features or S, width), "stage": (H, width), "hidden": (width, width), "hidden_bias": (width,),
-            "needs": (width, A * M), "needs_bias": (A * M,), "means": (width, A * M), "means_bias": (A * M,),
+            "needs": (A, width, M), "needs_bias": (A, M), "means": (A, width, M), "means_bias": (A, M),
         }  # fmt: skip
         fan = {"input": features or ROWS, "stage": ROWS}
         start = {}
@@ -67,6 +67,16 @@ class Network:
             setattr(self, part, tensors)
         for tensor in self.weights.values():
             tensor.requires_grad_(True)
+
+    def grow(self, M: int) -> None:
+        """Add needs above the largest; at first each costs as much more as the last one."""
+        more = [(0, 0), (0, 0), (0, M - self.M)]
+        self.M = M
+
+        def wider(name: str, array: Any) -> Any:
+            return np.pad(array, more[-array.ndim :], "edge") if name.startswith(("needs", "means")) else array
+
+        self._set({part: {name: wider(name, array) for name, array in self.arrays(part).items()} for part in PARTS})
 
     weights: dict[str, Any]
     averaged: dict[str, Any]
@@ -96,13 +106,13 @@ class Network:
 
     def _values(self, weights: dict[str, Any], x: Any, h: Any) -> tuple[Any, Any]:
         """Return costs and means, both (rows, A, M)."""
-        logits, means = heads(self.torch, weights, x, h, self.A, self.ratio)
-        return costs(self.torch, logits, self.ratio), means
+        cost, means = values(self.torch, weights, x, h, self.ratio)
+        return cost.transpose(0, 1), means.transpose(0, 1)
 
     def _best(self, cost: Any, means: Any, mask: Any) -> Any:
-        """Return the allowed action of the smallest score, for every need."""
-        score = (cost - self.weight * means).masked_fill(~mask[:, :, None], float("inf"))
-        return score.min(1).indices  # several times faster than argmin
+        """Return the best allowed action for every need."""
+        found = scores(self.torch, cost, means, mask[:, :, None], self.weight, self.ratio)
+        return found.min(1).indices  # several times faster than argmin
 
     def update(self, batch: Batch, rate: float) -> None:
         """Take one step of Adam: the cost of each need moves towards that of the need that is left after the reward."""
@@ -111,23 +121,42 @@ class Network:
 
     def _update(self, batch: Batch, rate: float) -> None:
         torch = self.torch
-        b: Any = Batch(*(self._tensor(np.asarray(part)) for part in batch))
+        order = np.argsort(batch.action, kind="stable")  # one matrix product per action, on its rows only
+        rows = np.bincount(batch.action, minlength=self.A).tolist()
+        b: Any = Batch(*(self._tensor(np.asarray(part)[order]) for part in batch))
         with torch.no_grad():
-            chosen = self._best(*self._values(self.weights, b.x_next, b.h_next), b.mask)[:, None]
-            after, means = self._values(self.averaged, b.x_next, b.h_next)
+            x_next, h_next, mask, which = self._distinct(batch, order)
+            chosen = self._best(*self._values(self.weights, x_next, h_next), mask)[:, None]
+            after, means = (part.gather(1, chosen)[:, 0][which] for part in self._values(self.averaged, x_next, h_next))
             position = b.position.float()
-            cost = (interpolate(after.gather(1, chosen)[:, 0], position) + b.above.float()).clip(max=1.0)
+            cost = (interpolate(after, position) + b.above.float()).clip(max=1.0)
             cost = torch.where(b.known.isnan(), cost, b.known.float())
-            mean = interpolate(means.gather(1, chosen)[:, 0], position).masked_fill(b.ended[:, None], 0.0)
-            mean = mean + b.reward.float()[:, None]
+            mean = interpolate(means, position).masked_fill(b.ended[:, None], 0.0) + b.reward.float()[:, None]
             if self.ratio > 0.0:  # the logits are those of slopes
                 cost = (cost.diff(dim=1) / self.ratio).clip(0.0, 1.0)
-        logits, means = heads(torch, self.weights, b.x, b.h, self.A, self.ratio)
-        rows, functional = torch.arange(len(b.action)), torch.nn.functional
-        logits = logits[rows, b.action][:, int(self.ratio > 0.0) :]
-        loss = functional.binary_cross_entropy_with_logits(logits, cost)
-        loss = loss + functional.mse_loss(means[rows, b.action], mean)
-        self._adam(torch.autograd.grad(loss, [self.weights[name] for name in WEIGHTS]), rate)
+        w = self.weights
+        z = features(w, b.x, b.h).split(rows)
+        raw, means = (
+            torch.cat(
+                [
+                    torch.addmm(bias, part, matrix)
+                    for part, matrix, bias in zip(z, w[name].unbind(), w[f"{name}_bias"].unbind(), strict=True)
+                ]
+            )
+            for name in ("needs", "means")
+        )
+        logits = rising(torch, raw, self.ratio)[:, int(self.ratio > 0.0) :]
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, cost)
+        loss = loss + torch.nn.functional.mse_loss(means, mean)
+        self._adam(torch.autograd.grad(loss, [w[name] for name in WEIGHTS]), rate)
+
+    def _distinct(self, batch: Batch, order: IntArray) -> tuple[Any, Any, Any, Any]:
+        """Return what follows the transitions, and the row of each transition in it; equal states are evaluated once."""
+        x, h, mask = (np.asarray(part)[order] for part in (batch.x_next, batch.h_next, batch.mask))
+        first, which = np.arange(len(x)), np.arange(len(x))
+        if x.ndim == 1:
+            _, first, which = np.unique(x * len(self.weights["stage"]) + h, return_index=True, return_inverse=True)
+        return *(self._tensor(part[first]) for part in (x, h, mask)), self._tensor(which)
 
     def _adam(self, gradients: Any, rate: float) -> None:
         self.steps += 1

@@ -23,6 +23,7 @@ from bqrl.laws.rows import mean_rows
 from bqrl.learners.box_world import BoxWorld
 from bqrl.learners.callbacks import Callback
 from bqrl.learners.code import learner_code, versions
+from bqrl.learners.envelope import Envelope
 from bqrl.learners.open_world import Growing, OpenWorld
 from bqrl.learners.play import GymWorld, check_behaviour
 from bqrl.learners.protocol import Learner, Task, add_prefix, policy_arrays, stored_policy, strip_prefix
@@ -191,7 +192,7 @@ class Run:
             "versions": versions(),
         } | ({} if bins is None else {"bins": repr(bins)}) | ({"code": own_code} if own_code else {})  # fmt: skip
         self.scorer = Scorer(self.mdp, score_seed) if self.mdp is not None else None
-        self._own = maker in LEARNERS.values()  # results of custom learners are checked
+        self._own = maker in (*LEARNERS.values(), Envelope)  # results of custom learners are checked
         self._own_task = task
         self.returns = np.zeros(self.total)
         self.law_of = np.full(self.total, -1, np.int64)

@@ -34,7 +34,8 @@ def play_log(
     env = make_environment(env, "log")
     core = type(env.unwrapped).__name__
     H, observations = chosen_horizon(env, horizon, core), Observations(env.observation_space, bins, core)
-    player, steps = player_of(env, RANDOM if policy is None else policy), Stepper(env)
+    steps = Stepper(env)
+    player = player_of(env, RANDOM if policy is None else policy)
     number, T = random_seed(seed), EPISODES if episodes is None else whole(episodes, "episodes", 2)
     log: dict[str, list[Any]] = {name: [] for name in ("episode", "state", "action", "reward", "next_state", "end")}
 

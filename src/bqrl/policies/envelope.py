@@ -26,22 +26,26 @@ from bqrl.policies.protocol import Policy
 WEIGHTS = ("input", "stage", "hidden", "hidden_bias", "needs", "needs_bias", "means", "means_bias")
 FIRST, RISE = -2.0, -2.0  # offsets of the logits: at first the smallest need is almost safe, and costs rise slowly
 FAR = 10.0  # observations count as at most this many standard deviations from their mean
+TIE = 0.02  # W (1 - W) from which the mean does not count
 Weights = Mapping[str, Any]
 
 
-def heads(xp: Any, weights: Weights, x: Any, h: Any, A: int, ratio: float) -> tuple[Any, Any]:
-    """Return logits, of the shortfalls if `ratio` is 0 and else of the slopes of the cost, and means: both (rows, A, M).
-
-    `xp` is the module of the arrays, NumPy or PyTorch, so that training and acting share one formula. `x` holds indices of
-    states, or rows of features; `h` one stage per row.
-    """
+def features(weights: Weights, x: Any, h: Any) -> Any:
+    """Return the last hidden layer (rows, width); `x` holds indices of states, or rows of features, `h` one stage per row."""
     seen = weights["input"][x] if x.ndim == 1 else x @ weights["input"]
-    z = ((seen + weights["stage"][h]).clip(0.0) @ weights["hidden"] + weights["hidden_bias"]).clip(0.0)
-    logits = (z @ weights["needs"] + weights["needs_bias"]).reshape(len(x), A, -1) + RISE
-    if ratio == 0.0:
-        rise = xp.logaddexp(logits[..., 1:], xp.zeros_like(logits[..., 1:]))  # softplus
-        logits = xp.concatenate([logits[..., :1] + FIRST, rise], -1).cumsum(-1)
-    return logits, (z @ weights["means"] + weights["means_bias"]).reshape(len(x), A, -1)
+    return ((seen + weights["stage"][h]).clip(0.0) @ weights["hidden"] + weights["hidden_bias"]).clip(0.0)
+
+
+def rising(xp: Any, raw: Any, ratio: float) -> Any:
+    """Return logits of the costs from the raw outputs (..., M): of the shortfalls if `ratio` is 0, else of the slopes.
+
+    `xp` is the module of the arrays, NumPy or PyTorch, so that training and acting share one formula.
+    """
+    raw = raw + RISE
+    if ratio > 0.0:
+        return raw
+    softplus = xp.nn.functional.softplus if hasattr(xp, "nn") else lambda v: xp.logaddexp(v, xp.float32(0.0))
+    return xp.concatenate([raw[..., :1] + FIRST, softplus(raw[..., 1:])], -1).cumsum(-1)
 
 
 def costs(xp: Any, logits: Any, ratio: float) -> Any:
@@ -51,6 +55,26 @@ def costs(xp: Any, logits: Any, ratio: float) -> Any:
         return share
     rise = xp.concatenate([xp.zeros_like(share[..., :1]), share[..., 1:]], -1)
     return (ratio * rise.cumsum(-1)).clip(0.0, 1.0)
+
+
+def values(xp: Any, weights: Weights, x: Any, h: Any, ratio: float) -> tuple[Any, Any]:
+    """Return the costs and the means of all actions and needs, both (A, rows, M): a matrix product per action."""
+    z = features(weights, x, h)
+    cost = costs(xp, rising(xp, z @ weights["needs"] + weights["needs_bias"][:, None], ratio), ratio)
+    return cost, z @ weights["means"] + weights["means_bias"][:, None]
+
+
+def scores(xp: Any, cost: Any, means: Any, mask: Any, weight: float, ratio: float) -> Any:
+    """Return what the chosen action minimises, (rows, A, ...): the cost less the weighted mean; infinite if not allowed.
+
+    For a shortfall W the mean counts fully where the least W is 0 or 1 and not at all where W (1 - W) is above TIE, so that no
+    probability is given away for it.
+    """
+    cost = xp.where(mask, cost, xp.inf)
+    if ratio == 0.0:
+        least = xp.amin(cost, 1, keepdims=True)
+        weight = weight * (1.0 - least * (1.0 - least) / TIE).clip(0.0)
+    return cost - weight * means
 
 
 def need_grid(lowest: FloatArray, step: float, M: int, discount: float = 1.0) -> Lattice:
@@ -85,9 +109,9 @@ class EnvelopePolicy(Policy):
 
     Examples
     --------
-    >>> shapes = {"input": (2, 8), "stage": (3, 8), "hidden": (8, 8), "needs": (8, 10), "means": (8, 10)}
+    >>> shapes = {"input": (2, 8), "stage": (3, 8), "hidden": (8, 8), "needs": (2, 8, 5), "means": (2, 8, 5)}
     >>> weights = {name: np.zeros(shape) for name, shape in shapes.items()}
-    >>> weights |= {"hidden_bias": np.zeros(8), "needs_bias": np.r_[np.ones(5), np.zeros(5)], "means_bias": np.zeros(10)}
+    >>> weights |= {"hidden_bias": np.zeros(8), "needs_bias": np.array([[1.0] * 5, [0.0] * 5]), "means_bias": np.zeros((2, 5))}
     >>> policy = EnvelopePolicy(weights, need_grid(np.zeros(3), 1.0, 5), 4.0, 0.02, np.zeros(2), np.ones(2))
     >>> need = policy.start()
     >>> policy.act(0, [-1.0, 0.5], need), policy.next(need, 0, None, 1, 2.5, None)
@@ -104,7 +128,7 @@ class EnvelopePolicy(Policy):
         self.grid, self.target, self.weight, self.ratio = grid, float(target), float(weight), float(ratio)
         self.centre, self.spread = read_only(centre), read_only(spread)
         self.H, self.M = len(self.weights["stage"]), int(grid.size[0])
-        self.A = self.weights["needs_bias"].size // self.M
+        self.A = len(self.weights["needs_bias"])
 
     def start(self, u: float | None = None) -> float:
         """Return the first need, which is the target."""
@@ -130,10 +154,11 @@ class EnvelopePolicy(Policy):
     def act_many(self, h: int, s: Any, memory: Any, mask: BoolArray | None = None) -> IntArray:
         """Return the actions of many episodes, for observations of shape (episodes, features)."""
         scaled = standardise(s, self.centre, self.spread)
-        logits, means = heads(np, self.weights, scaled, np.full(len(scaled), h), self.A, self.ratio)
-        every = costs(np, logits, self.ratio) - self.weight * means
-        cost = np.take_along_axis(every, self.grid.column(h, memory, 0)[:, None, None], axis=2)[..., 0]
-        return np.where(mask, cost, np.inf).argmin(axis=1) if mask is not None else cost.argmin(axis=1)
+        every = values(np, self.weights, scaled, np.full(len(scaled), h), self.ratio)
+        rows, columns = np.arange(len(scaled)), self.grid.column(h, memory, 0)
+        cost, means = (part[:, rows, columns].T for part in every)
+        allowed = np.ones_like(cost, bool) if mask is None else mask
+        return scores(np, cost, means, allowed, self.weight, self.ratio).argmin(axis=1)
 
     def next_many(self, memory: Any, h: int, s: Any, a: IntArray, reward: FloatArray, s_next: Any) -> Any:
         """Return the needs after one more stage."""
@@ -164,11 +189,11 @@ def read_envelope(arrays: dict[str, Any]) -> EnvelopePolicy:
     spread = floats_of(arrays, "spread", (centre.size,))
     require(bool(np.all(spread > 0.0)), "spread", "be positive", spread)
     width = floats_of(arrays, "weights_hidden", (None, None)).shape[0]
-    outputs = floats_of(arrays, "weights_needs_bias", (None,)).size
-    require(outputs > 0 and outputs % M == 0, "weights_needs_bias", f"have a multiple of {M} entries", outputs)
+    A = floats_of(arrays, "weights_needs_bias", (None, M)).shape[0]
+    require(A > 0, "weights_needs_bias", "have a row per action", A)
     shapes = {
         "input": (centre.size, width), "stage": (grid.H, width), "hidden": (width, width), "hidden_bias": (width,),
-        "needs": (width, outputs), "needs_bias": (outputs,), "means": (width, outputs), "means_bias": (outputs,),
+        "needs": (A, width, M), "needs_bias": (A, M), "means": (A, width, M), "means_bias": (A, M),
     }  # fmt: skip
     weights = {name: floats_of(arrays, f"weights_{name}", shapes[name]) for name in WEIGHTS}
     require(bool(np.all(whole_numbers_of(arrays, "size", (grid.H + 1,))[:-1] == M)), "size", f"be {M} at all stages", M)

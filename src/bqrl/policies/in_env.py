@@ -17,6 +17,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.mdp.stepping import Stepper
 from bqrl.policies.convert import predictor
+from bqrl.policies.envelope import EnvelopePolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.protocol import Policy, action_index
 from bqrl.policies.shares import drawn_action
@@ -137,8 +138,34 @@ class PolicyPlayer:
         return s if self.policy.S == 0 or s < self.policy.S else -1
 
 
+class NeedPlayer:
+    """An `EnvelopePolicy`, which acts on the numbers of an observation and obeys info["action_mask"]."""
+
+    horizon: int | None
+    unknown: bool = False
+
+    def __init__(self, env: Any, policy: EnvelopePolicy) -> None:
+        if not isinstance(env.action_space, Discrete) or int(env.action_space.n) != policy.A:
+            raise bad_value("env", env, f"have {policy.A} Discrete actions for this policy", env.action_space)
+        self.policy, self.horizon, self._first = policy, policy.H, int(env.action_space.start)
+
+    def begin(self, seed: int) -> None:
+        """Start with the target."""
+        self.need = self.policy.start()
+
+    def act(self, h: int, observation: Any, mask: BoolArray | None) -> Any:
+        """Return the action of the policy among the allowed ones."""
+        return self.policy.act(h, observation, self.need, mask) + self._first
+
+    def learn(self, h: int, reward: float, after: Any) -> None:
+        """Subtract the reward from the need."""
+        self.need = self.policy.next(self.need, h, None, 0, reward, None)
+
+
 def player_of(env: Any, policy: Any, states: Any = None, bins: Any = None, deterministic: bool = True) -> Player:
     """Return the player of a policy in an environment; `simulate` explains the arguments."""
+    if isinstance(policy, EnvelopePolicy) and states is None and bins is None:
+        return NeedPlayer(env, policy)
     if isinstance(policy, Policy):
         observations = Observations(env.observation_space, bins, type(env.unwrapped).__name__)
         names = state_names(states)
