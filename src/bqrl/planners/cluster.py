@@ -47,7 +47,7 @@ from bqrl.mdp.products import by_products
 from bqrl.mdp.sums import SumRange, sums_of
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.on_demand import PRECISIONS, Model, ValueArray, kept_in, kernel_of, narrows, rows_of, unit_range
-from bqrl.planners.sweep import at_start, product_states
+from bqrl.planners.sweep import Found, at_start, product_states
 from bqrl.policies.forward import empty_masses, played_by_sum, push_stage, sums_on
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import ActionArray, action_dtype
@@ -198,13 +198,6 @@ class Pass(NamedTuple):
     def columns(self, h: int) -> int:
         """Return the number of columns of a stage."""
         return int(self.grid.size[h]) + self.extra
-
-
-class Found(NamedTuple):
-    """The result of a pass: the averages over the first states, and the actions of every stage."""
-
-    root: FloatArray
-    tables: list[ActionArray]
 
 
 class Cluster:
