@@ -62,10 +62,9 @@ COLUMNS, STATES = "columns", "states"
 NO_GRID: Any = None  # workers have the grid already
 NO_GOAL = Goal(mean_reward=EMPTY, weight=0.0, tie=0.0, mean_tie=0.0)
 
-# The cost model: seconds on one core, measured on a processor of 2023 and a network of 10 Gbit/s.
+# The cost model: assumed seconds on one core and a network of 10 Gbit/s; only their ratios decide.
 LOOP = 0.5e-9  # per outcome and column of the loop
 STEP = 60e-9  # per outcome of a step function
-PREPARED = 4e-9  # per outcome of a stored model whose moves are prepared, by every worker
 SENT = 1e-9  # per byte
 
 T = TypeVar("T")
