@@ -47,7 +47,7 @@ from bqrl.mdp.products import by_products
 from bqrl.mdp.sums import SumRange, sums_of
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.on_demand import PRECISIONS, Model, ValueArray, kept_in, kernel_of, narrows, rows_of, unit_range
-from bqrl.planners.sweep import at_start, product_states
+from bqrl.planners.sweep import Found, at_start, product_states
 from bqrl.policies.forward import empty_masses, played_by_sum, push_stage, sums_on
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import ActionArray, action_dtype
@@ -62,10 +62,9 @@ COLUMNS, STATES = "columns", "states"
 NO_GRID: Any = None  # workers have the grid already
 NO_GOAL = Goal(mean_reward=EMPTY, weight=0.0, tie=0.0, mean_tie=0.0)
 
-# The cost model: seconds on one core, measured on a processor of 2023 and a network of 10 Gbit/s.
+# The cost model: assumed seconds on one core and a network of 10 Gbit/s; only their ratios decide.
 LOOP = 0.5e-9  # per outcome and column of the loop
 STEP = 60e-9  # per outcome of a step function
-PREPARED = 4e-9  # per outcome of a stored model whose moves are prepared, by every worker
 SENT = 1e-9  # per byte
 
 T = TypeVar("T")
@@ -198,13 +197,6 @@ class Pass(NamedTuple):
     def columns(self, h: int) -> int:
         """Return the number of columns of a stage."""
         return int(self.grid.size[h]) + self.extra
-
-
-class Found(NamedTuple):
-    """The result of a pass: the averages over the first states, and the actions of every stage."""
-
-    root: FloatArray
-    tables: list[ActionArray]
 
 
 class Cluster:

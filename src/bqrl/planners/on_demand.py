@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +34,9 @@ from bqrl.mdp.products import by_products
 from bqrl.mdp.search import Progress, duration
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.step_kernel import StepKernel
-from bqrl.planners.sweep import NO_TABLE, SHORTFALL, TIE_TOL, StageKernel, at_start
+from bqrl.planners.sweep import NO_TABLE, SHORTFALL, TIE_TOL, SharedSweep, StageKernel, at_start
 from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import Near, StageTables, TargetPolicy
-
-if TYPE_CHECKING:
-    from bqrl.planners.cluster import Cluster
 
 EXTRA = 1  # columns above the highest return: the cost is 1{n > 0}
 LARGE_SWEEP = 1e6  # entries of a sweep that may take longer than two seconds
@@ -118,7 +115,7 @@ class OnDemand:
     root: FloatArray  # (columns,) W_0 of every target
     max_bytes: float
     folder: Path | None = None
-    cluster: Cluster | None = None  # the workers that compute policies
+    cluster: SharedSweep | None = None  # the workers that compute policies
 
     def policy(self, target: float) -> TargetPolicy:
         """Return the policy for `target`; its tables cover the columns that the target can meet, if they fit."""
@@ -146,7 +143,7 @@ class OnDemand:
 
 def values_first(
     mdp: Model, grid: Lattice, *, max_bytes: float, folder: Path | None = None, precision: str = "float64",
-    cluster: Cluster | None = None, tick: Tick = None,
+    cluster: SharedSweep | None = None, tick: Tick = None,
 ) -> OnDemand:  # fmt: skip
     """Return the values of the root, from one pass that keeps two stages of values in memory, here or on the workers."""
     if cluster is not None:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,9 +34,6 @@ from bqrl.mdp.stage import Stage
 from bqrl.mdp.unstored import StepModel
 from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import TargetPolicy
-
-if TYPE_CHECKING:
-    from bqrl.planners.cluster import Cluster
 
 TIE_TOL = 1e-13  # values whose relative difference is at most this tie, and the mean decides
 SMALL_WORK = 200_000  # up to this product of outcomes and columns of a stage, all stages run in one compiled call
@@ -68,6 +66,24 @@ class Sweep:
     def actions(self) -> Sequence[ActionArray]:
         """The actions per stage (S, columns)."""
         return self.policy(0.0).actions
+
+
+class Found(NamedTuple):
+    """The result of a shared sweep: the averages over the first states, and the actions of every stage."""
+
+    root: FloatArray
+    tables: list[ActionArray]
+
+
+class SharedSweep(Protocol):
+    """Workers that share the stages of a sweep; see planners/cluster.py."""
+
+    def backward(
+        self, mdp: MDP | StepModel, grid: Grid, goal: Goal, terminal: FloatArray, *, extra: int = 1, means: bool,
+        precision: str = "float64", counted: bool = True, folder: Path | None = None, tick: Callable[[int], None] | None = None,
+    ) -> Found:  # fmt: skip
+        """Return the result of a backward pass from the terminal row of every state."""
+        ...
 
 
 def best_column(shortfall: FloatArray, tau: Any) -> Any:
@@ -162,7 +178,7 @@ def sweep(
     tick: Callable[[int], None] | None = None,
     probability: FloatArray | None = None,
     layout: Layout | None = None,
-    cluster: Cluster | None = None,
+    cluster: SharedSweep | None = None,
 ) -> Sweep:
     """Return the result of one backward pass.
 
