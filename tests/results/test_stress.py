@@ -1,0 +1,32 @@
+"""The page of a stress test: what still holds, in the words of the problem."""
+
+import pytest
+from helpers import chart_values
+
+import bqrl
+from bqrl.results.stress import stress_chart, stress_result
+from bqrl.results.words import Words
+
+
+@pytest.fixture(scope="module")
+def held():
+    return bqrl.stress("Inventory", bqrl.solve("Inventory", tau=0.1), off=[0.0, 0.02, 0.05])
+
+
+def test_table_and_sentence_hold_the_proven_guarantees(held):
+    result = stress_result(held, Words(title="Shop", unit="EUR"))
+    shown = result.tables["stress"]
+    assert [row["off"] for row in shown.rows] == ["0 %", "2 %", "5 %"]
+    assert [row["value"] for row in shown.rows] == held.value.tolist()
+    assert [row["risk_neutral"] for row in shown.rows] == held.risk_neutral.tolist()
+    assert shown.titles["value"] == "guaranteed (EUR)"
+    (said,) = result.sentences
+    assert f"by 5 %: {held.value[-1]:g}" in said
+
+
+def test_the_chart_has_one_curve_per_policy_in_per_cent(held):
+    pytest.importorskip("altair")
+    rows = chart_values(stress_chart(held).to_dict(), 0)
+    for k, values in enumerate((held.value, held.risk_neutral)):  # the policy, then the risk-neutral one
+        drawn = [(row["x"], row["y"]) for row in rows if row["k"] == k]
+        assert drawn == list(zip([0.0, 2.0, 5.0], values.tolist(), strict=True))
