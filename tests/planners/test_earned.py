@@ -118,3 +118,15 @@ def test_too_many_pairs_are_refused_if_required_and_bracketed_if_not():
     assert not bqrl.solve(mdp, 0.1).exact
     with pytest.raises(ValueError, match="only CVaR"):
         bqrl.solve(mdp, 0.1, 0.05, pairs=True)
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_pairs_that_are_too_many_in_any_case_are_not_enumerated(monkeypatch, staged):
+    """Once a large model was refused only after millions of pairs had been sorted."""
+    mdp = bqrl.MDP(np.full((6, 2, 6), 1 / 6), np.arange(12.0).reshape(6, 2), horizon=3)
+    mdp = mdp.staged() if staged else mdp
+    most = max(stage.child.size for stage in met_pairs(mdp, 1e6, 1e9).stages)
+    assert most > 72
+    assert met_pairs(mdp, most, 1e9) is not None
+    monkeypatch.setattr(np, "lexsort", lambda keys: pytest.fail("pairs were enumerated"))
+    assert met_pairs(mdp, 71, 1e9) is None  # every state is reached, and has 12 outcomes

@@ -18,6 +18,7 @@ from bqrl.planners.on_demand import (
     on_demand_bytes,
     policy_bytes,
     spacing,
+    unit_range,
     values_first,
 )
 from bqrl.planners.room import sweep_bytes
@@ -127,6 +128,26 @@ def test_narrowed_columns_follow_the_target():
     assert narrow.cells < 0.6 * grid.cells
     assert narrow.points(3)[0] == grid.points(3)[int(first[3])]
     assert policy_bytes(mdp, narrow) < policy_bytes(mdp, grid)
+
+
+@given(mdp=small_mdps(), terminal=st.booleans())
+def test_the_ends_of_the_rewards_of_every_stage_are_found_once(mdp, terminal):
+    """Once a refusal passed over all transitions for every stage and block of every number of workers that it tried."""
+    if terminal:  # rewards then differ by stage
+        mdp = bqrl.MDP(
+            [mdp.dense(h).reshape(mdp.S, mdp.A, mdp.S) for h in range(mdp.H)],
+            np.arange(mdp.H * mdp.S * mdp.A).reshape(mdp.H, mdp.S, mdp.A) % 5,
+            mdp.mu,
+            available=np.broadcast_to(mdp.available, (mdp.H, mdp.S, mdp.A)),
+            terminal=np.arange(mdp.S),
+        )
+    grid = lattice(mdp)
+    if grid is None:
+        return
+    for h in (*range(mdp.H), 0):
+        units = grid.stage_units(mdp, h)
+        assert unit_range(mdp, grid, h) == (units.min(), units.max())
+    assert len(grid._ends) == (1 if mdp.stationary and len(grid.units) == 1 else mdp.H)
 
 
 def test_tables_that_do_not_fit_anywhere_are_refused_with_what_would():

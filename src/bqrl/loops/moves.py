@@ -127,3 +127,21 @@ def one_shift(shift, begin, end):
         if shift[i] != shift[begin]:
             return False
     return True
+
+
+@njit(cache=True)
+def extend_ends(start, successor, gain, after, ends):
+    """Fill `ends` (S, 2) with the least and the greatest sum from a stage: gain[i] plus those of the successor in `after`.
+
+    The outcomes of all actions of state s are start[s] .. start[s + 1] - 1. A state without actions keeps 0: it is never reached.
+    """
+    for s in range(len(ends)):
+        begin, end = start[s], start[s + 1]
+        if begin == end:
+            ends[s] = 0
+            continue
+        low, high = gain[begin] + after[successor[begin], 0], gain[begin] + after[successor[begin], 1]
+        for i in range(np.uint64(begin), np.uint64(end)):
+            t = np.uint32(successor[i])
+            low, high = min(low, gain[i] + after[t, 0]), max(high, gain[i] + after[t, 1])
+        ends[s, 0], ends[s, 1] = low, high

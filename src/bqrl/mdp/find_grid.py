@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from bqrl.checks import whole
+from bqrl.loops.moves import extend_ends
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.grid import (
@@ -35,7 +35,6 @@ MAX_DENOMINATOR = 10_000
 MAX_STEPS = 2**52  # sums in steps beyond this would lose digits as floats and could overflow as integers
 ROUNDING = 1e-13  # error of a sum of rewards, relative to the number of stages times the largest reward
 MAX_SET_WORK = 2_000_000  # largest number of transitions times stages for which a set is built
-BLOCK = 2**16  # outcomes of several states handled at once, so that they stay in the cache
 SMALL = 4_096  # a lattice of at most this size is not replaced by a set
 HANDFUL = 256  # a stage with fewer sums does not yet show whether the sums fill the lattice
 
@@ -303,24 +302,15 @@ def _stage_slices(mdp: MDP, per_outcome: np.ndarray) -> Sequence[np.ndarray]:
 
 def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest sum from each stage over all reachable states, shape (H+1,) each."""
-    low, high = np.zeros((2, mdp.S), per_outcome.dtype)
-    least = np.zeros(mdp.H + 1, per_outcome.dtype)
-    most = np.zeros(mdp.H + 1, per_outcome.dtype)
+    ends = np.zeros((mdp.S, 2), per_outcome.dtype)
+    least, most = np.zeros((2, mdp.H + 1), per_outcome.dtype)
     parts = _stage_slices(mdp, per_outcome)
     for h in range(mdp.H - 1, -1, -1):
-        stage = mdp.stage(h)
-        starts = stage.row_start[:: mdp.A]
-        listed = np.flatnonzero(np.diff(starts))  # a state without actions keeps 0: it is never reached
-        after_low, after_high, low, high = low, high, np.zeros_like(low), np.zeros_like(high)
-        ends = np.append(starts[listed], starts[-1])
-        cuts = np.unique(np.append(np.searchsorted(ends[:-1], np.arange(0, ends[-1], BLOCK)), listed.size))
-        for i, j in pairwise(cuts.tolist()):
-            block, first = slice(ends[i], ends[j]), ends[i:j] - ends[i]
-            gain, successor = parts[h][block], stage.successor[block]
-            low[listed[i:j]] = np.minimum.reduceat(gain + after_low[successor], first)
-            high[listed[i:j]] = np.maximum.reduceat(gain + after_high[successor], first)
+        after, ends, stage = ends, np.empty_like(ends), mdp.stage(h)
+        starts = read_only(np.ascontiguousarray(stage.row_start[:: mdp.A]))
+        extend_ends(starts, stage.successor, read_only(parts[h]), after, ends)
         met = mdp.reachable[h]
-        least[h], most[h] = low[met].min(), high[met].max()
+        least[h], most[h] = ends[met, 0].min(), ends[met, 1].max()
     return least, most
 
 

@@ -16,7 +16,7 @@ same work, and all three kinds share one sweep.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -125,6 +125,13 @@ class Lattice(Grid):
     fraction: tuple[int, int] | None = None  # (numerator, denominator) of the step, if it and the offsets are rational
     exact_offset: tuple[int, ...] | None = None  # (H+1,) offsets in units of 1 / denominator
     noise: float = NOISE  # of one reward
+    _ends: dict[int, tuple[int, int]] = field(default_factory=dict, init=False)  # by stage, written by unit_ends alone
+
+    def unit_ends(self, units: IntArray, h: int) -> tuple[int, int]:
+        """Return the smallest and the largest of the `units` of stage `h`, which are the same at every call."""
+        if h not in self._ends:
+            self._ends[h] = int(units.min()), int(units.max())
+        return self._ends[h]
 
     @property
     def step(self) -> float:

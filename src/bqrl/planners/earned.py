@@ -126,6 +126,10 @@ def met_pairs(mdp: MDP, max_moves: float, max_bytes: float) -> MetPairs | None:
     slack = sum_error(mdp.H) * float(np.abs(rewards).max())
     if np.any(np.diff(np.union1d(rewards, 0.0)) < 4.0 * slack):
         return None
+    kernels = [np.diff(mdp.stage(h).row_start[:: mdp.A]) for h in range(1 if mdp.stationary else mdp.H)]
+    fewest = [int(kernels[h % len(kernels)][mdp.reachable[h]].sum()) for h in range(mdp.H)]  # one sum in every state
+    if max(fewest) > min(max_moves, max_bytes / MOVE_BYTES) or 4 * sum(fewest) > max_bytes:
+        return None  # it would be found later, after enumerating many pairs
     state = np.flatnonzero(mdp.mu)
     total, stages, stored = np.zeros(state.size), list[MetStage](), 0
     for h in range(mdp.H):

@@ -182,8 +182,9 @@ def narrowed(mdp: Model, grid: Lattice, column: int) -> tuple[Lattice, IntArray]
 
 def unit_range(mdp: Model, grid: Lattice, h: int) -> tuple[int, int]:
     """Return the smallest and the largest reward of a stage in steps."""
-    units = grid.units if isinstance(mdp, StepModel) else grid.stage_units(mdp, h)
-    return int(units.min()), int(units.max())
+    if isinstance(mdp, StepModel) or (mdp.stationary and len(grid.units) == 1):
+        return grid.unit_ends(grid.units, 0)  # of all stages
+    return grid.unit_ends(grid.stage_units(mdp, h), h)
 
 
 def kept_in(folder: Path | None, table: ActionArray) -> ActionArray:

@@ -21,6 +21,7 @@ from bqrl.planners.on_demand import (
     narrows,
     on_demand_bytes,
     table_bytes,
+    values_bytes,
 )
 
 MAX_BYTES = 4 * 2**30
@@ -149,10 +150,12 @@ def _too_large(mdp: Model, columns: Grid, needed: int, max_bytes: float, *, fold
         kind, other = "an exact", f"give points{fewer} for a bracket"
     other = f"give folder for its checkpoints, with which it fits, {other}" if folder_helps else other
     if isinstance(columns, Lattice) and narrows(mdp, columns):
-        task, most = Pass(columns, NO_GOAL, EMPTY), 1024
-        workers = next((2**i for i in range(1, 11) if pass_bytes(mdp, task, 2**i) <= max_bytes), most)
         actions = table_bytes(mdp, narrowed(mdp, columns, int(columns.size[0]) // 2)[0])
-        if workers < most and actions <= max_bytes:
+        share = values_bytes(mdp, columns) / 2  # of the larger of two stages, which the workers divide
+        counts = (2**i for i in range(1, 10) if actions <= max_bytes and share <= max_bytes * 2**i)
+        task = Pass(columns, NO_GOAL, EMPTY)
+        workers = next((count for count in counts if pass_bytes(mdp, task, count) <= max_bytes), None)
+        if workers is not None:
             other += f", give cluster with {workers} workers of that size"
     return SizeError(
         f"a plan for {mdp.S} states on {kind} grid of {columns.size[0]} returns must fit into max_bytes={limit}, got "

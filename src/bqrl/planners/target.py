@@ -264,6 +264,8 @@ def guarantee_curve(
 ) -> GuaranteeCurve | GridCurve:
     """Return the best achievable quantile for every tau, with policies that attain it, from one sweep.
 
+    The objective of a curve is `Quantile(tau)` for every tau at once; other objectives are planned one by one with `solve`.
+
     If the action tables do not fit into `max_bytes`, the sweep computes the values alone, and `curve.policy(tau)` computes a
     policy when it is asked for; the values and policies are the same.
 
