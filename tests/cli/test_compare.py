@@ -1,5 +1,6 @@
 """`bqrl compare`: several learners on common random numbers."""
 
+import csv
 import os
 import sys
 from pathlib import Path
@@ -170,3 +171,14 @@ def test_a_folder_of_several_problems_is_refused_for_one_and_a_problem_is_given_
     code, _, err = cli("compare", tiny, *SEVERAL, "--out", tmp_path / "p")
     assert code == 2
     assert "gaps.png was not written by bqrl" in err
+
+
+def test_tables_and_charts_of_a_folder_name_their_seeds_and_versions(cli, tiny, tmp_path):
+    assert cli("compare", tiny, *SEVERAL, "--out", tmp_path / "o")[0] == 0
+    for table in ("shares", "learners", f"{Path(tiny).stem}/seeds", "AssetSelling/curves", "AssetSelling/beats"):
+        with open(tmp_path / "o" / f"{table}.csv", encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert {row["seed_numbers"] for row in rows} == {"42 43"}
+        assert all(row["versions"].startswith(f"bqrl {bqrl.__version__}, code ") for row in rows)
+    assert b"seeds 42 43" in (tmp_path / "o" / "figure.png").read_bytes()
+    assert "versions" not in read(tmp_path / "o").tables["learners"].columns  # a column of the file alone

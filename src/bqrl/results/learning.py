@@ -202,8 +202,8 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Res
     seeds = len(found.experiment.seeds)
     caption = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
     return {
-        "learners": ResultTable(rows, titles=titles, caption=caption),
-        "seeds": ResultTable(runs, titles=titles, caption="One row per run."),
+        "learners": ResultTable(rows, titles=titles, caption=caption, made=found.experiment.made),
+        "seeds": ResultTable(runs, titles=titles, caption="One row per run.", made=found.experiment.made),
     }
 
 
@@ -217,7 +217,9 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
             attached[f"record_{stem}.npz"] = saved_bytes(record)
     if document["beats"]:
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
-        tables["beats"] = ResultTable(document["beats"], titles={"other": "other learner"}, caption=said)
+        tables["beats"] = ResultTable(
+            document["beats"], titles={"other": "other learner"}, caption=said, made=experiment.made
+        )
     if document["best"] is not None:
         names, ends = {"gap": f"{experiment.objective.kind} gap", "mean_regret": "mean regret"}, ("mean", "low", "high")
         rows = [
@@ -229,7 +231,7 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
             f"{name}_{key}": words.titled(f"cumulative {what}, {key}") for name, what in names.items() for key in ends
         }
         said = f"Low and high: {experiment.band}. {thinning_note(experiment.episodes, MAX_ROWS)}"
-        tables["curves"] = ResultTable(rows, titles=titles, caption=said.strip())
+        tables["curves"] = ResultTable(rows, titles=titles, caption=said.strip(), made=experiment.made)
     if found.alone and document["best"] is not None:
         runs = document["learners"][0]["runs"]
         best = max(runs, key=lambda run: (run["value"], run["mean"], -run["gap"]))
@@ -296,12 +298,16 @@ def suite_tables(parts: Mapping[str, Learned], document: Mapping[str, Any]) -> d
         for row in learner_tables(one, document["problems"][name])["learners"].rows:
             share = None if row.get("value") is None else one.experiment.share(row["value"])
             rows.append({"problem": name, "learner": row["learner"], "share": share, **row})
-    seeds = max(len(one.experiment.seeds) for one in parts.values())
-    said = "One seed." if seeds == 1 else "Mean over the seeds of each problem."
+    most = max((one.experiment for one in parts.values()), key=lambda one: len(one.seeds))
+    said = "One seed." if len(most.seeds) == 1 else "Mean over the seeds of each problem."
+    seeds = dict.fromkeys(one.experiment.made["seed_numbers"] for one in parts.values())
+    made = most.made | {"seed_numbers": "; ".join(seeds)}
     titles = {"random": "random play", "settled": "optimal after (episodes)"} | RETURNS | SCORES
     return {
-        "shares": ResultTable(document["shares"], titles=titles, caption=f"{SHARE} {said}"),
-        "learners": ResultTable(same_columns(rows), titles=titles, caption="The final values of all problems."),
+        "shares": ResultTable(document["shares"], titles=titles, caption=f"{SHARE} {said}", made=made),
+        "learners": ResultTable(
+            same_columns(rows), titles=titles, caption="The final values of all problems.", made=made
+        ),
     }
 
 
@@ -349,6 +355,7 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
         references=references,
         colours=learner_colours(experiment.learners),
+        description=experiment.runs,
     )
     if best is None:
         return {"returns": chart}

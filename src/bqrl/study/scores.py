@@ -18,6 +18,7 @@ from bqrl.checks import bad_value, choice, one_line, whole
 from bqrl.display import Charted, count_of, views
 from bqrl.laws.atoms import smallest_scale
 from bqrl.laws.objectives import Objective
+from bqrl.learners.code import software
 from bqrl.learners.record import Record
 from bqrl.learners.score import random_play
 from bqrl.mdp.arrays import FloatArray, IntArray
@@ -210,6 +211,17 @@ class Experiment(Charted):
         """
         way = self.optimum - self.random
         return (value - self.random) / way if way > GAP_TOL * self.size else None
+
+    @property
+    def runs(self) -> str:
+        """The runs in words: learners, objective, episodes and seeds."""
+        names, seeds = ", ".join(one.label for one in self.learners), self.made["seed_numbers"]
+        return f"{names}; {self.objective.label}, {count_of('episode', self.episodes)}, seeds {seeds}"
+
+    @property
+    def made(self) -> dict[str, str]:
+        """The seeds and the versions of the software, as columns of exported tables."""
+        return {"seed_numbers": " ".join(map(str, self.seeds)), "versions": software()}
 
     @property
     def score_error(self) -> float:

@@ -147,14 +147,14 @@ def same_columns(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def curves_csv(thing: Experiment | Suite) -> bytes:
     """Learning curves of all measures as CSV: mean, band and number of seeds, the seeds, and the versions of the software."""
     suite = thing if isinstance(thing, Suite) else Suite(experiments={"": thing})
-    made, sheet = ", ".join(f"{name} {version}" for name, version in versions().items()), list[list[Any]]()
+    sheet = list[list[Any]]()
     for name, one in suite.experiments.items():
-        facts = [one.objective.text, " ".join(map(str, one.seeds)), made]
+        facts = {"objective": one.objective.text, **one.made}
         for measure in ("gap", "mean_regret", "return") if one.known else ("return",):
             for row in one.curves(measure):
                 if not sheet:
-                    sheet.append(["problem", *row, "objective", "seed_numbers", "versions"])
-                sheet.append([name, *row.values(), *facts])
+                    sheet.append(["problem", *row, *facts])
+                sheet.append([name, *row.values(), *facts.values()])
     return sheet_csv(sheet)
 
 
