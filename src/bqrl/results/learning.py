@@ -283,7 +283,7 @@ def suite_document(parts: Mapping[str, Learned], settings: Mapping[str, Any], se
         ranked = sorted(suite.labels, key=lambda label: -means[label])
         texts = [f"{label} {format_number(means[label], 3)}" for label in ranked]
         over = f", over {len(known)} problems" if len(known) > 1 else ""
-        said = f"Mean share of the way from random play to the certified optimum{over}: {', '.join(texts)}."
+        said = f"Mean share of the way from random play to the certified optimum{over}: {'; '.join(texts)}."
     return {
         "format": "bqrl suite 1", "settings": dict(settings), "shares": shares,
         "problems": {name: learning_document(one) for name, one in parts.items()},
