@@ -1,7 +1,9 @@
 """`bqrl compare`: several learners on common random numbers."""
 
+import csv
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,3 +119,66 @@ def test_a_probability_below_1_is_not_printed_as_1(cli, tiny, monkeypatch):
     chosen = ("--learner", "q-learning", "--learner", "sarsa")
     out = cli("compare", tiny, "--tau", 0.4, *SHORT, *chosen, "--workers", 1)[1]
     assert "A run of A beats B with probability 0.9975 (all pairs of seeds" in out
+
+
+SEVERAL = ("AssetSelling", "--tau", 0.2, *SHORT, "--workers", 1, "--learner", "sarsa", "--learner", "q-learning")
+
+
+def test_several_problems_are_one_table_and_a_folder_with_a_section_each(cli, tiny, tmp_path):
+    code, out, err = cli("compare", tiny, *SEVERAL, "--out", tmp_path / "o", "--log", "--json")
+    assert (code, err) == (0, "")
+    found, result = strict(out), read(tmp_path / "o")
+    assert (found, result.kind) == (result.details, "suite")
+    names = [Path(tiny).stem, "AssetSelling"]
+    assert list(found["problems"]) == found["settings"]["problems"] == names
+    for name, problem in zip(names, (tiny, "AssetSelling"), strict=True):
+        alone = strict(cli("compare", problem, *SEVERAL[1:], "--json")[1])
+        here = found["problems"][name]
+        assert [one["runs"] for one in here["learners"]] == [one["runs"] for one in alone["learners"]]
+        assert here["settings"] == alone["settings"]
+        assert (tmp_path / "o" / name / "episodes_sarsa_seed42.jsonl").is_file()
+        assert {f"{name}/learners", f"{name}/beats", f"{name}/curves"} <= set(result.tables)
+        best, random = alone["best"]["value"], alone["random"]["value"]
+        (shares,) = (row for row in found["shares"] if row["problem"] == name)
+        rows = [row for row in result.tables["learners"].rows if row["problem"] == name]
+        assert [row["learner"] for row in rows][-2:] == ["best possible", "random play"]
+        for row in rows:
+            assert row["share"] == pytest.approx((row["value"] - random) / (best - random))
+            assert shares.get(row["learner"], row["share"]) == pytest.approx(row["share"])
+    assert list(result.charts) == ["figure", *(f"{name}/{chart}" for name in names for chart in ("promises", "gaps"))]
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "o/runs").glob("*.npz")}
+    assert len(before) == 8
+    code, out, err = cli("compare", tiny, *SEVERAL, "--out", tmp_path / "o", "--log")  # repeats no run
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "o/runs").glob("*.npz")}
+    assert (code, err) == (0, "")
+    assert "2 problems; 0.2-quantile, 25 episodes, 2 seeds from 42" in out
+    assert found["meaning"] in " ".join(out.split())
+    assert cli("report", tmp_path / "o")[0] == 0
+    text = (tmp_path / "o" / "report.html").read_text()
+    places = [text.index(f"<h2>{name}</h2>") for name in names]
+    assert text.index("<h2>Tables</h2>") < places[0] < places[1]
+    assert text.count('<div class="view" id="chart-') == 5
+
+
+def test_a_folder_of_several_problems_is_refused_for_one_and_a_problem_is_given_once(cli, tiny, tmp_path):
+    assert cli("compare", tiny, *SEVERAL, "--out", tmp_path / "o")[0] == 0
+    code, _, err = cli("compare", *SEVERAL, "--out", tmp_path / "o")
+    assert (code, err) == (2, f"bqrl: {tmp_path / 'o'} holds a suite result; give another folder\n")
+    code, _, err = cli("compare", "AssetSelling", *SEVERAL)
+    assert (code, err) == (2, "bqrl: the problem 'AssetSelling' is given twice; drop one of them\n")
+    (tmp_path / "p" / "AssetSelling").mkdir(parents=True)
+    (tmp_path / "p" / "AssetSelling" / "gaps.png").write_text("mine")
+    code, _, err = cli("compare", tiny, *SEVERAL, "--out", tmp_path / "p")
+    assert code == 2
+    assert "gaps.png was not written by bqrl" in err
+
+
+def test_tables_and_charts_of_a_folder_name_their_seeds_and_versions(cli, tiny, tmp_path):
+    assert cli("compare", tiny, *SEVERAL, "--out", tmp_path / "o")[0] == 0
+    for table in ("shares", "learners", f"{Path(tiny).stem}/seeds", "AssetSelling/curves", "AssetSelling/beats"):
+        with open(tmp_path / "o" / f"{table}.csv", encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert {row["seed_numbers"] for row in rows} == {"42 43"}
+        assert all(row["versions"].startswith(f"bqrl {bqrl.__version__}, code ") for row in rows)
+    assert b"seeds 42 43" in (tmp_path / "o" / "figure.png").read_bytes()
+    assert "versions" not in read(tmp_path / "o").tables["learners"].columns  # a column of the file alone

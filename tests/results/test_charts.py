@@ -1,7 +1,11 @@
 """Charts hold the numbers they are given, say what to see, and become images without a browser."""
 
+import json
 import re
+import struct
 import sys
+import zlib
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ from bqrl.results.charts import (
     MAX_POINTS,
     STYLE,
     Curve,
+    altair,
     curves_chart,
     fold_text,
     image,
@@ -25,6 +30,7 @@ from bqrl.results.charts import (
 from bqrl.results.plan_charts import law_chart
 from bqrl.results.views import experiment_view
 from bqrl.study.scores import Contender
+from bqrl.study.suite import Suite
 
 
 def test_thinning_keeps_the_ends_and_the_shape():
@@ -224,3 +230,54 @@ def test_labels_of_axes_are_short_at_any_size_of_the_returns(size, texts):
     labels = set(re.findall(r"<text[^>]*>([^<]*)<", image(drawn, "svg").decode()))
     assert texts <= labels
     assert max(map(len, labels)) <= 11
+
+
+def facts_of(content, kind):
+    """The facts that a file of a chart states about itself, read by its format's own rules."""
+    if kind == "svg":
+        return json.loads(ElementTree.fromstring(content).find("{http://www.w3.org/2000/svg}metadata").text)
+    if kind == "png":
+        place, found = 8, {}
+        while place < len(content):
+            (size,) = struct.unpack(">I", content[place : place + 4])
+            chunk = content[place + 4 : place + 8 + size]
+            assert struct.unpack(">I", content[place + 8 + size : place + 12 + size]) == (zlib.crc32(chunk),)
+            if chunk[:4] == b"iTXt":
+                key, text = chunk[4:].split(bytes(5))
+                found[key.decode()] = text.decode()
+            place += size + 12
+        return found
+    if kind == "pdf":
+        start = int(re.search(rb"startxref\s+(\d+)\s+%%EOF\s*$", content)[1])
+        number, place, info, before = map(
+            int,
+            re.match(
+                rb"xref\n(\d+) 1\n(\d{10}) 00000 n\r\n.*/Info (\d+) 0 R /Prev (\d+)", content[start:], re.S
+            ).groups(),
+        )
+        assert (number, content[before : before + 4]) == (info, b"xref")
+        stored = re.match(rb"%d 0 obj\n<< (.*?) >>\nendobj" % number, content[place:])[1]
+        texts = dict(re.findall(r"/(\w+) <(\w+)>", stored.decode()))
+        names = {"Producer": "Software", "Subject": "Description"}
+        return {names[key]: bytes.fromhex(text).decode("utf-16") for key, text in texts.items()}
+    return json.loads(content)["usermeta"]
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf", "json"])
+def test_a_saved_chart_names_its_seeds_and_versions(tmp_path, kind):
+    learners = [("größe <&>", "sarsa", {})]
+    one = bqrl.compare("SafeOrRisky", learners, tau=0.1, episodes=4, seeds=[3, 8], workers=1)
+    two = bqrl.compare("SafeOrRisky", learners, tau=0.1, episodes=4, seeds=[5], workers=1)
+    figure = Suite(experiments={"a": one, "b": two}).figure()
+    said = "größe <&>; 0.1-quantile, 4 episodes, seeds {}"
+    for chart, seeds in ((one.chart(title=False), ["3 8"]), (figure, ["3 8", "5"])):
+        bqrl.save(chart, tmp_path / f"chart.{kind}")
+        found = facts_of((tmp_path / f"chart.{kind}").read_bytes(), kind)
+        assert found["Description"] == "; ".join(map(said.format, seeds))
+        assert found["Software"].startswith(f"bqrl {bqrl.__version__}, code ")
+    altair().hconcat(one.chart(), two.chart()).to_dict()  # charts with descriptions can be combined
+
+
+def test_a_chart_without_runs_names_its_versions(tmp_path):
+    bqrl.save(bqrl.Law([0.0, 1.0], [0.5, 0.5]).chart(), tmp_path / "law.svg")
+    assert list(facts_of((tmp_path / "law.svg").read_bytes(), "svg")) == ["Software"]

@@ -314,7 +314,7 @@ def test_several_problems_are_compared_at_once_and_kept(problem, tmp_path):
         assert [row for row in suite.rows() if row["problem"] == name] == [
             {"problem": name, **row} for row in alone.rows()
         ]
-        share = {row["learner"]: row["value"] / row["optimum"] for row in alone.rows()}
+        share = {row["learner"]: row["share"] for row in alone.rows()}
         assert {label: row[label] for row in suite.shares() if row["problem"] == name for label in share} == share
     assert {row["problem"] for row in suite.curves(points=5)} == {"small", "other"}
     with pytest.raises(ArgumentError, match="problem must be one of 'small', 'other', got 'none'"):

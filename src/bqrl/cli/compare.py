@@ -1,4 +1,4 @@
-"""`bqrl compare`: several learners on one problem with common random numbers."""
+"""`bqrl compare`: several learners on one or more problems with common random numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Argument, Option
 
 from bqrl.cli.learn import Entry, Processes, RunOptions, Seeds
 from bqrl.cli.params import read_params
@@ -20,12 +20,14 @@ LEARNER = (
     "A learner, e.g. ucb-bqrl:planner=greedy or mine.py:Mine; may be given several times. By default all that serve the "
     "objective."
 )
+OTHERS = "Further problems; the table then has a row per problem and learner, and the folder a section per problem."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(RunOptions):
     """Compare learners on common random numbers: the noise of a run depends on its seed, not on the learner."""
 
+    others: Annotated[list[str] | None, Argument(metavar="PROBLEM", help=OTHERS)] = None
     learner: Annotated[list[str] | None, Option(metavar="NAME[:PARAM=VALUE,...]", help=LEARNER)] = None
     seeds: Seeds = SEEDS
     workers: Processes = WORKERS
@@ -34,7 +36,7 @@ class Compare(RunOptions):
         """Run several learners."""
         entries = read_learners(self.learner) if self.learner else everyone(self.goal(TAU))
         learners = self.learner or [f"{name}:{_written(params)}".rstrip(":") for name, params in entries]
-        self.run_learners(entries, {"learners": learners})
+        self.run_learners(entries, {"learners": learners}, others=self.others or ())
 
 
 def _written(params: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ import bqrl
 from bqrl.checks import whole
 from bqrl.cli.output import ProgressBar, explain_resuming
 from bqrl.cli.params import read_params, read_value
-from bqrl.cli.problem import BINS, CERTAINTY, LEVEL, Objectives, ProblemOptions, read_problem
+from bqrl.cli.problem import BINS, CERTAINTY, LEVEL, LoadedProblem, Objectives, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record
@@ -68,65 +68,115 @@ class RunOptions(ProblemOptions):
     log: Annotated[bool, Option("--log", help="Write one JSON line per episode into the folder of --out.")] = False
     tensorboard: Annotated[bool, Option("--tensorboard", help="Write the same numbers for TensorBoard.")] = False
 
-    def run_learners(self, entries: Sequence[Entry], chosen: Mapping[str, Any], *, alone: bool = False) -> None:
-        """Run the learners, compare them with the optimum and with random play, write the folder, and show the results."""
+    def run_learners(
+        self, entries: Sequence[Entry], chosen: Mapping[str, Any], *, others: Sequence[str] = (), alone: bool = False
+    ) -> None:
+        """Run the learners, compare them with the optimum and with random play, write the folder, and show the results.
+
+        With `others`, these are problems before the last one, and the result is that of several problems.
+        """
         if (self.log or self.tensorboard) and self.out is None:
             raise ArgumentError("--log and --tensorboard write into a folder; name it with --out DIR")
         first, goal = whole(self.seed, "seed", 0), self.goal(TAU)
-        seeds = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS))
-        contenders = label_entries(entries)
+        seeds, contenders = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS)), label_entries(entries)
         stems = [learning.file_stem(one, seed, alone=alone) for one in contenders for seed in seeds]
-        check_folder(self.out, "learning" if alone else "comparison", learning.learning_files(goal, stems))
+        asked = [replace(self, problem=text) for text in (*others, self.problem)]
+        problems = [read_problem(one) for one in asked]
+        names = _names(asked, problems)
+        places = learning.suite_places(names) if others else {names[0]: ""}
+        written = [
+            Path(place, file).as_posix() for place in places.values() for file in learning.learning_files(goal, stems)
+        ]
+        kind = "suite" if others else "learning" if alone else "comparison"
+        check_folder(self.out, kind, [*written, *(learning.SUITE_FILES if others else ())])
         if self.tensorboard:  # fails now if TensorBoard is not installed
             with TemporaryDirectory() as folder:
                 TensorBoard(folder).close()
-        problem, begun = read_problem(self), time.perf_counter()
-        bins = None if self.bins is None else read_value(self.bins)
-        most = 1 if problem.mdp is None else len(stems)  # an environment cannot be sent to another process
-        stored = problem.mdp is not None or source_of(problem.source).identity  # only runs that can be identified
-        kept = self.out if stored else None
-        with explain_resuming(kept), ProgressBar(notices=problem.notices) as watch:
-            experiment = bqrl.compare(
-                problem.source, [(one.label, one.learner, one.params) for one in contenders],
-                episodes=self.episodes, seeds=seeds, workers=min(most, self.workers), objective=goal,
-                delta=self.delta, horizon=problem.horizon, bins=bins, folder=kept, watch=watch,
-            )  # fmt: skip
+        goals, begun = {"objective": goal.text} if self.objective else {"tau": self.level(TAU)}, time.perf_counter()
+        settings = {**goals, **chosen, "episodes": self.episodes, "seed": first, "seeds": self.seeds}
+        settings |= {"delta": self.delta, "bins": self.bins}
+        # Only runs that can be identified are stored.
+        kept = [one.mdp is not None or bool(source_of(one.source).identity) for one in problems]
+        notices, parts, files = chain.from_iterable(one.notices for one in problems), dict[str, learning.Learned](), {}
+        with explain_resuming(self.out if any(kept) else None), ProgressBar(notices=notices) as watch:
+            for one, name, problem, stored in zip(asked, names, problems, kept, strict=True):
+                parts[name] = one._learn(problem, contenders, seeds, self.out if stored else None, watch)
+                parts[name] = replace(parts[name], alone=alone, settings={**one.problem_settings(), **settings})
             watch.phase("comparing with the optimum and with random play")
-            goals = {"objective": goal.text} if self.objective else {"tau": self.level(TAU)}
-            settings = {**self.problem_settings(), **goals, **chosen, "episodes": self.episodes, "seed": first}
-            found = learning.Learned(
-                experiment=experiment, words=problem.words, alone=alone, seconds=time.perf_counter() - begun,
-                model=sizes(problem.words.title, problem.source, problem.horizon, bins),
-                settings=settings | {"seeds": self.seeds, "delta": self.delta, "bins": self.bins},
-            )  # fmt: skip
-            document, result = learning.learning_document(found), None
+            found, result = parts[names[-1]], None
+            document = (
+                learning.suite_document(parts, {"problems": names, **settings}, time.perf_counter() - begun)
+                if others
+                else learning.learning_document(found)
+            )
             if self.out is not None:
                 watch.phase("drawing")
-                files = self._logs(dict(zip(stems, chain.from_iterable(experiment.records.values()), strict=True)))
-                result = learning.learning_result(found, document, files)
-        lines, words = [document["meaning"]], problem.words
-        for pair in document["beats"][: int(len(seeds) > 1)]:
-            probability, _ = tell_apart(pair["probability"], 1.0)
-            beats = f"{pair['learner']} beats {pair['other']} with probability {probability}"
-            lines.append(f"A run of {beats} (all pairs of seeds; ties count one half).")
-        who = f"{experiment.learners[0].label}, " if alone else ""
-        counts = f"{words.count('episode', experiment.episodes)}, {words.count('seed', len(seeds))} from {first}"
-        header = f"{words.title}: {in_one_line(document['model'], words)}; {who}{goal.label}, {counts}"
-        self.conclude(
-            document, result, header=header, tables=[learning.learner_tables(found, document)["learners"]], lines=lines
-        )
+                for name, place in places.items():
+                    records = chain.from_iterable(parts[name].experiment.records.values())
+                    files[name] = self._logs(dict(zip(stems, records, strict=True)), place)
+                title = self.title or f"Learning on {len(names)} problems"
+                result = (
+                    learning.suite_result(parts, document, title, files)
+                    if others
+                    else learning.learning_result(found, document, files[names[0]])
+                )
+        self.conclude(document, result, **_shown(parts, document, first))
 
-    def _logs(self, records: Mapping[str, Record]) -> dict[str, bytes]:
-        """Write the records (by file stem) for TensorBoard, and return the files of --log."""
+    def _learn(
+        self, problem: LoadedProblem, contenders: Sequence[Contender], seeds: range, folder: Path | None, watch: ProgressBar
+    ) -> learning.Learned:  # fmt: skip
+        """Run the learners on one problem."""
+        begun, bins = time.perf_counter(), None if self.bins is None else read_value(self.bins)
+        most = 1 if problem.mdp is None else len(contenders) * len(seeds)  # an environment stays in this process
+        experiment = bqrl.compare(
+            problem.source, [(one.label, one.learner, one.params) for one in contenders],
+            episodes=self.episodes, seeds=seeds, workers=min(most, self.workers), objective=self.goal(TAU),
+            delta=self.delta, horizon=problem.horizon, bins=bins, folder=folder, watch=watch,
+        )  # fmt: skip
+        return learning.Learned(
+            experiment=experiment, words=problem.words, seconds=time.perf_counter() - begun,
+            model=sizes(problem.words.title, problem.source, problem.horizon, bins),
+        )  # fmt: skip
+
+    def _logs(self, records: Mapping[str, Record], place: str) -> dict[str, bytes]:
+        """Write the records (by file stem) for TensorBoard, in a subfolder, and return the files of --log."""
         assert self.out is not None
         for stem, record in records.items() if self.tensorboard else ():
-            with TensorBoard(self.out / "tensorboard" / stem) as board:
+            with TensorBoard(self.out / "tensorboard" / place / stem) as board:
                 board.replay(record)
         with TemporaryDirectory() as folder:
             for stem, record in records.items() if self.log else ():
                 with JsonLines(Path(folder) / LINES.format(stem)) as lines:
                     lines.replay(record)
             return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def _names(asked: Sequence[RunOptions], problems: Sequence[LoadedProblem]) -> list[str]:
+    """Different names of the problems: their titles, or what was written on the command line."""
+    given = [one.problem for one in asked]
+    if twice := next((text for text in given if given.count(text) > 1), None):
+        raise ArgumentError(f"the problem {twice!r} is given twice; drop one of them")
+    titles = [one.words.title for one in problems]
+    return titles if len(set(titles)) == len(titles) else given
+
+
+def _shown(parts: Mapping[str, learning.Learned], document: Mapping[str, Any], first: int) -> dict[str, Any]:
+    """Header, tables and lines of the console."""
+    found = next(iter(parts.values()))
+    experiment, words = found.experiment, found.words
+    goal, seeds = experiment.objective.label, len(experiment.seeds)
+    counts = f"{words.count('episode', experiment.episodes)}, {words.count('seed', seeds)} from {first}"
+    if len(parts) > 1:
+        tables, lines = [*learning.suite_tables(parts, document).values()], [document["meaning"]]
+        return {"header": f"{len(parts)} problems; {goal}, {counts}", "tables": tables[::-1], "lines": lines}
+    lines = [document["meaning"]]
+    for pair in document["beats"][: int(seeds > 1)]:
+        probability, _ = tell_apart(pair["probability"], 1.0)
+        beats = f"{pair['learner']} beats {pair['other']} with probability {probability}"
+        lines.append(f"A run of {beats} (all pairs of seeds; ties count one half).")
+    who = f"{experiment.learners[0].label}, " if found.alone else ""
+    header = f"{words.title}: {in_one_line(document['model'], words)}; {who}{goal}, {counts}"
+    return {"header": header, "tables": [learning.learner_tables(found, document)["learners"]], "lines": lines}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,11 @@ def versions() -> dict[str, str]:
     return {"bqrl": bqrl.__version__, "code": fingerprint(), "python": python, **libraries, "system": system}
 
 
+def software() -> str:
+    """The versions in one line, for exported files."""
+    return ", ".join(map(" ".join, versions().items()))
+
+
 # -- learners by address ---------------------------------------------------------------------------------------------------
 
 

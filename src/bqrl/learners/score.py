@@ -35,6 +35,7 @@ from bqrl.policies.forward import sums_grid
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.protocol import THIS_MODEL, Policy, is_custom
+from bqrl.policies.shares import uniform
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy
 
@@ -134,6 +135,12 @@ def _optimum(mdp: MDP) -> Optimum:
     columns = scoring_grid(mdp)
     points, shortfall = columns.points(0).copy(), sweep(mdp, columns, policy=False).root[:-1].copy()
     return Optimum(points=points, shortfall=shortfall, best_mean=best_mean(mdp)[0], error=columns.error)
+
+
+@per_model
+def random_play(mdp: MDP) -> Law:
+    """Return the law of the return of uniformly random play, as `evaluate` computes it; computed once."""
+    return evaluate(mdp, uniform(mdp))
 
 
 class Scorer:

@@ -14,9 +14,12 @@ import csv
 import io
 import json
 import re
+import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from html import escape
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -27,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bqrl.display import format_number
+from bqrl.learners.code import software
 from bqrl.learners.registry import colour_of
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.files import checked_ending
@@ -88,6 +92,7 @@ def save_chart(chart: Any, path: str | Path) -> None:
     check_place(place)
     spec = styled(chart)
     if kind in ("html", "json"):
+        spec["usermeta"] = spec.get("usermeta", {}) | made_by(spec)
         text = altair().Chart.from_dict(spec).to_html() if kind == "html" else json.dumps(spec)
         write_whole(place, text.encode())
     else:
@@ -95,10 +100,62 @@ def save_chart(chart: Any, path: str | Path) -> None:
 
 
 def image(chart: Any, kind: str) -> bytes:
-    """A chart, or its specification, as the bytes of a "png", "svg" or "pdf" file."""
+    """A chart, or its specification, as the bytes of a "png", "svg" or "pdf" file that names its seeds and versions."""
     spec = styled(chart)
     made = getattr(import_extra("vl_convert"), f"vegalite_to_{kind}")(spec, **({"scale": 2.0} if kind == "png" else {}))
-    return made.encode() if isinstance(made, str) else bytes(made)
+    return METADATA[kind](made.encode() if isinstance(made, str) else bytes(made), made_by(spec))
+
+
+def made_by(spec: Mapping[str, Any]) -> dict[str, str]:
+    """The versions of the software, and the descriptions in a specification: those of learning curves name their runs."""
+    said = "; ".join(dict.fromkeys(_descriptions(spec)))
+    return {"Software": software()} | ({"Description": said} if said else {})
+
+
+def _descriptions(spec: Any) -> Iterator[str]:
+    """Yield the descriptions of a specification and of its panels and layers."""
+    if isinstance(spec, Mapping):
+        if isinstance(spec.get("description"), str):
+            yield spec["description"]
+        for key in ("concat", "hconcat", "vconcat", "layer"):
+            for part in spec.get(key, ()):
+                yield from _descriptions(part)
+
+
+def _svg_with(content: bytes, facts: Mapping[str, str]) -> bytes:
+    """An SVG file with facts in its element <metadata>."""
+    text = escape(json.dumps(facts, ensure_ascii=False), quote=False)
+    head, end, rest = content.partition(b">")
+    return head + end + f"<metadata>{text}</metadata>".encode() + rest
+
+
+def _png_with(content: bytes, facts: Mapping[str, str]) -> bytes:
+    """A PNG file with facts in chunks of UTF-8 text, after its first chunk, which has 25 bytes."""
+    chunks = b""
+    for key, text in facts.items():
+        chunk = b"iTXt" + key.encode() + bytes(5) + text.encode()
+        chunks += struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    return content[:33] + chunks + content[33:]
+
+
+def _pdf_with(content: bytes, facts: Mapping[str, str]) -> bytes:
+    """A PDF file with facts as its document information, by an update at its end; unchanged if it has no plain trailer."""
+    *_, trailer = content.rpartition(b"trailer")
+    size, root, old = (
+        re.search(rule, trailer) for rule in (rb"/Size (\d+)", rb"/Root (\d+ \d+ R)", rb"startxref\s+(\d+)")
+    )
+    if not (size and root and old):
+        return content
+    names, number, content = {"Software": "Producer", "Description": "Subject"}, int(size[1]), content.rstrip() + b"\n"
+    info = " ".join(f"/{names[key]} <{(chr(0xFEFF) + text).encode('utf-16-be').hex()}>" for key, text in facts.items())
+    start = f"{number} 0 obj\n<< {info} >>\nendobj\n".encode()
+    table = f"xref\n{number} 1\n{len(content):010d} 00000 n\r\n".encode()
+    facts_of_file = f"<< /Size {number + 1} /Root {root[1].decode()} /Info {number} 0 R /Prev {old[1].decode()} >>"
+    end = f"trailer\n{facts_of_file}\nstartxref\n{len(content) + len(start)}\n%%EOF\n".encode()
+    return content + start + table + end
+
+
+METADATA = {"svg": _svg_with, "png": _png_with, "pdf": _pdf_with}
 
 
 def with_charts(
@@ -402,10 +459,11 @@ def lines(
 def curves_chart(
     curves: Sequence[Curve], *, title: str, y_title: str, band: str = "", note: str = "", finding: str = "",
     references: Sequence[tuple[str, float]] = (), colours: Mapping[str, str] | None = None, step: bool = False, log: str = "",
+    description: str = "",
 ) -> Any:  # fmt: skip
     """Curves over episodes; `band` describes their bands, `references` are names and values of dashed lines.
 
-    `log` names the logarithmic axes: "", "x", "y" or "xy".
+    The `description` names the runs; exported files repeat it. `log` names the logarithmic axes: "", "x", "y" or "xy".
     """
     scales = {axis: {"type": "log"} for axis in log}
     alt, drawn, layers = altair(), lines(curves, "episode", y_title, colours=colours, step=step, scales=scales), []
@@ -415,4 +473,5 @@ def curves_chart(
         marks = chart_of(["y", "name"], rows).encode(y=drawn.y)
         text = marks.mark_text(align="right", dy=-6, color=GREY, fontWeight="bold")
         layers = [marks.mark_rule(strokeDash=[5, 3], color=GREY), text.encode(x=alt.value("width"), text="name:N")]
-    return drawn.chart(title, f"{f'Band: {band}.' if band else ''} {note}".strip(), *layers, finding=finding)
+    chart = drawn.chart(title, f"{f'Band: {band}.' if band else ''} {note}".strip(), *layers, finding=finding)
+    return chart.properties(description=description) if description else chart

@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
+from bqrl.display import format_number
 from bqrl.laws.atoms import size_of
 from bqrl.laws.objectives import Objective
 from bqrl.learners.record import Record
 from bqrl.learners.registry import known_learner
+from bqrl.learners.score import random_play
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
-from bqrl.policies.shares import uniform
 from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning_note, with_charts
 from bqrl.results.decisions import policy_files
 from bqrl.results.plans import POLICY_FILES, in_one_line, objective_name
 from bqrl.results.result import Result, ResultTable, asked_for, chart_files, saved_bytes, versions
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, learning_sentences, order_of
+from bqrl.study.problems import file_name
 from bqrl.study.scores import Contender, Experiment, late_return
+from bqrl.study.suite import Suite, same_columns
 
 Row = dict[str, Any]
 MAX_ROWS = 2000  # episodes per learner in the table of curves
@@ -37,6 +40,8 @@ MAX_STEM = 80  # characters of a learner in a file name
 FILES = (  # files that a folder may hold; RUN_FILES are those of each run
     "learners.csv", "seeds.csv", "curves.csv", "beats.csv", *chart_files(["promises", "gaps", "returns"]),
 )  # fmt: skip
+SUITE_FILES = ("shares.csv", "learners.csv", *chart_files(["figure"]))
+SHARE = "The share is how far the last policies come from random play (0) to the certified optimum (1)."
 RUN_FILES = ("record_{}.npz", "episodes_{}.jsonl")
 RETURNS = {"return": "mean return", "last_return": "mean return, last tenth"}  # columns if the kernel is unknown
 SCORES = {"value": "value", "gap": "cumulative gap", "mean_regret": "cumulative mean regret", "mean": "mean"}
@@ -105,7 +110,7 @@ def learning_document(found: Learned) -> dict[str, Any]:
             "error": first.optimum.error_of(goal),
         }
         best["score_error"] = experiment.score_error
-        play = evaluate(first.mdp, uniform(first.mdp))
+        play = random_play(first.mdp)
         random = {"value": goal(play), "mean": play.exact_mean}
         random |= {"gap": T * (best["value"] - random["value"]), "mean_regret": T * (best["mean"] - random["mean"])}
     for one in experiment.learners:
@@ -197,8 +202,8 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Res
     seeds = len(found.experiment.seeds)
     caption = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
     return {
-        "learners": ResultTable(rows, titles=titles, caption=caption),
-        "seeds": ResultTable(runs, titles=titles, caption="One row per run."),
+        "learners": ResultTable(rows, titles=titles, caption=caption, made=found.experiment.made),
+        "seeds": ResultTable(runs, titles=titles, caption="One row per run.", made=found.experiment.made),
     }
 
 
@@ -212,7 +217,9 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
             attached[f"record_{stem}.npz"] = saved_bytes(record)
     if document["beats"]:
         said = "The probability that a run of the first learner beats a run of the other; ties count one half."
-        tables["beats"] = ResultTable(document["beats"], titles={"other": "other learner"}, caption=said)
+        tables["beats"] = ResultTable(
+            document["beats"], titles={"other": "other learner"}, caption=said, made=experiment.made
+        )
     if document["best"] is not None:
         names, ends = {"gap": f"{experiment.objective.kind} gap", "mean_regret": "mean regret"}, ("mean", "low", "high")
         rows = [
@@ -224,7 +231,7 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
             f"{name}_{key}": words.titled(f"cumulative {what}, {key}") for name, what in names.items() for key in ends
         }
         said = f"Low and high: {experiment.band}. {thinning_note(experiment.episodes, MAX_ROWS)}"
-        tables["curves"] = ResultTable(rows, titles=titles, caption=said.strip())
+        tables["curves"] = ResultTable(rows, titles=titles, caption=said.strip(), made=experiment.made)
     if found.alone and document["best"] is not None:
         runs = document["learners"][0]["runs"]
         best = max(runs, key=lambda run: (run["value"], run["mean"], -run["gap"]))
@@ -244,6 +251,88 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
         left_out=left_out,
     )
     return with_charts(result, lambda: learning_charts(found, document))
+
+
+# -- several problems ------------------------------------------------------------------------------------------------------
+
+
+def suite_places(names: Iterable[str]) -> dict[str, str]:
+    """Subfolders of the files of problems, by their names.
+
+    >>> suite_places(["two roads", "two_roads", "Put"])
+    {'two roads': 'two_roads', 'two_roads': 'two_roads-2', 'Put': 'Put'}
+    """
+    found = dict[str, str]()
+    for i, name in enumerate(names, start=1):
+        place, taken = file_name(name), map(str.lower, found.values())
+        found[name] = f"{place}-{i}" if place.lower() in taken else place
+    return found
+
+
+def _suite(parts: Mapping[str, Learned]) -> Suite:
+    return Suite(experiments={name: one.experiment for name, one in parts.items()})
+
+
+def suite_document(parts: Mapping[str, Learned], settings: Mapping[str, Any], seconds: float = 0.0) -> dict[str, Any]:
+    """The shares on several problems and the document of each problem, as JSON values."""
+    suite, said = _suite(parts), "No shares are known: not all environments expose their transition probabilities."
+    shares = suite.shares()
+    known = [row for row in shares if None not in (row[label] for label in suite.labels)]
+    if known:
+        means = {label: float(np.mean([row[label] for row in known])) for label in suite.labels}
+        ranked = sorted(suite.labels, key=lambda label: -means[label])
+        texts = [f"{label} {format_number(means[label], 3)}" for label in ranked]
+        over = f", over {len(known)} problems" if len(known) > 1 else ""
+        said = f"Mean share of the way from random play to the certified optimum{over}: {'; '.join(texts)}."
+    return {
+        "format": "bqrl suite 1", "settings": dict(settings), "shares": shares,
+        "problems": {name: learning_document(one) for name, one in parts.items()},
+        "meaning": said, "seconds": seconds, "versions": versions(),
+    }  # fmt: skip
+
+
+def suite_tables(parts: Mapping[str, Learned], document: Mapping[str, Any]) -> dict[str, ResultTable]:
+    """The table of shares, and the final values of all problems in one table."""
+    rows = list[Row]()
+    for name, one in parts.items():
+        for row in learner_tables(one, document["problems"][name])["learners"].rows:
+            share = None if row.get("value") is None else one.experiment.share(row["value"])
+            rows.append({"problem": name, "learner": row["learner"], "share": share, **row})
+    most = max((one.experiment for one in parts.values()), key=lambda one: len(one.seeds))
+    said = "One seed." if len(most.seeds) == 1 else "Mean over the seeds of each problem."
+    seeds = dict.fromkeys(one.experiment.made["seed_numbers"] for one in parts.values())
+    made = most.made | {"seed_numbers": "; ".join(seeds)}
+    titles = {"random": "random play", "settled": "optimal after (episodes)"} | RETURNS | SCORES
+    return {
+        "shares": ResultTable(document["shares"], titles=titles, caption=f"{SHARE} {said}", made=made),
+        "learners": ResultTable(
+            same_columns(rows), titles=titles, caption="The final values of all problems.", made=made
+        ),
+    }
+
+
+def suite_result(
+    parts: Mapping[str, Learned], document: Mapping[str, Any], title: str, files: Mapping[str, Mapping[str, bytes]]
+) -> Result:
+    """The result of learners on several problems, with the figure on top and one section per problem; `files` by problem."""
+    tables, sentences, left_out = suite_tables(parts, document), [document["meaning"]], list[str]()
+    charts, attached = dict[str, Any](), dict[str, bytes]()
+    for name, place in suite_places(parts).items():
+        one = learning_result(parts[name], document["problems"][name], files.get(name, {}))
+        sentences += [f"{name}: {line.text}" for line in one.lines]
+        tables |= {f"{place}/{key}": table for key, table in one.tables.items()}
+        charts |= {f"{place}/{key}": chart for key, chart in one.charts.items()}
+        attached |= {f"{place}/{key}": content for key, content in one.files.items()}
+        left_out += one.left_out
+    result = Result(
+        kind="suite", title=title, settings=asked_for(document["settings"]), tables=tables, sentences=sentences,
+        details=document, files=attached, left_out=list(dict.fromkeys(left_out)),
+    )  # fmt: skip
+    drawn = with_charts(result, lambda: {"figure": _suite(parts).figure(title="Learning curves")})
+    return replace(drawn, charts={**drawn.charts, **charts}, left_out=list(dict.fromkeys(drawn.left_out)))
+
+
+# -- charts ----------------------------------------------------------------------------------------------------------------
 
 
 def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,6 +355,7 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
         references=references,
         colours=learner_colours(experiment.learners),
+        description=experiment.runs,
     )
     if best is None:
         return {"returns": chart}

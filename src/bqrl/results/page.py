@@ -30,10 +30,16 @@ def page(result: Result) -> str:
     choices = [choice for choice in result.choices if len(choice.values) > 1]
     chosen = {choice.name: choice.values[choice.start] for choice in choices}
     lines = [line for line in result.lines if is_shown(line.when, chosen)]
-    tables = [
-        _table(name, table, result.decimal) | {"hidden": not is_shown(table.when, chosen)}
-        for name, table in result.tables.items()
-    ]
+    sections = {name.rpartition("/")[0]: list[dict[str, Any]]() for name in ("", *result.charts)}  # folders with charts
+    tables = []
+    for name, table in result.tables.items():
+        place, _, short = name.rpartition("/")
+        shown = _table(name, short if place in sections else name, table, result.decimal)
+        tables.append(shown | {"hidden": not is_shown(table.when, chosen)})
+        sections.get(place, sections[""]).append(tables[-1])
+    charts = {
+        place: [i for i, name in enumerate(result.charts) if name.rpartition("/")[0] == place] for place in sections
+    }
     files = {table["name"]: table["csv"] for table in tables}
     data = {
         "choices": choices, "sentences": result.lines, "charts": list(result.charts.values()), "tables": files,
@@ -44,7 +50,8 @@ def page(result: Result) -> str:
         shown=[line.text for line in lines if not line.aside],
         asides=[line.text for line in lines if line.aside],
         choices=choices,
-        tables=tables,
+        sections=sections,
+        charts=charts,
         settings={key.replace("_", " "): cell(x) for key, x in result.settings.items() if x is not None},
         data=json.dumps(to_plain(data), allow_nan=False).replace("<", "\\u003c"),
         library=library() if result.charts else "",
@@ -59,9 +66,10 @@ def library() -> str:
     return str(bundle).replace("</script", "<\\/script")
 
 
-def _table(name: str, table: ResultTable, decimal: str) -> dict[str, Any]:
+def _table(name: str, short: str, table: ResultTable, decimal: str) -> dict[str, Any]:
+    """A table for the template; its title is made from the `short` name."""
     csv, count = to_csv(table, decimal), len(table.rows)
-    title = re.sub(r"_step(\d+)$", r", step \1", re.sub(r"_tau(\d+)p(\d+)(?=$|_)", r" at τ = \1.\2", name))
+    title = re.sub(r"_step(\d+)$", r", step \1", re.sub(r"_tau(\d+)p(\d+)(?=$|_)", r" at τ = \1.\2", short))
     title = title.replace("_", " ").replace("tradeoff", "trade-off").capitalize()
     titles, cells = display_table(ResultTable(table.rows[:SHOWN_ROWS], titles=table.titles))
     return {

@@ -25,7 +25,7 @@ from bqrl.planners.strategies import Strategies
 from bqrl.planners.stress import Stress
 from bqrl.planners.tradeoff import Tradeoff
 from bqrl.results.estimates import fit_result
-from bqrl.results.learning import Learned, learning_document, learning_result
+from bqrl.results.learning import Learned, learning_document, learning_result, suite_document, suite_result
 from bqrl.results.page import PAGE, page
 from bqrl.results.plans import collect_plans, plan_result, sizes, with_chart_data, with_strategies
 from bqrl.results.result import Result, add_files, read, write
@@ -36,6 +36,7 @@ from bqrl.results.trades import trade_result
 from bqrl.results.words import NAMES, Words
 from bqrl.study.scores import Contender, Experiment
 from bqrl.study.study import Study
+from bqrl.study.suite import Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def report(
 
     Parameters
     ----------
-    thing : Plan, list of Plan, Strategies, Tradeoff, Stress, Estimate, Record, Experiment, Study, str or Path
+    thing : Plan, list of Plan, Strategies, Tradeoff, Stress, Estimate, Record, Experiment, Suite, Study, str or Path
         A plan of `solve` or `Estimate.solve`, or several plans of one problem at different levels; the result of `strategies`,
         `sensitivity`, `tradeoff`, `stress`, `fit`, `learn` or `compare`; a study; or a folder that a command wrote with `--out`.
     path : str or Path
@@ -180,19 +181,31 @@ def _promise_page(estimate: Estimate, promise: Plan, naming: Naming) -> Result:
 
 def experiment_page(experiment: Experiment, naming: Naming) -> Result:
     """The result of learners with common seeds."""
-    mdp, labels = next(iter(experiment.records.values()))[0].mdp, [one.label for one in experiment.learners]
-    words = naming.words(f"Learning for the {experiment.objective.label}", mdp)
+    found = _learned(experiment, naming, f"Learning for the {experiment.objective.label}")
+    found = replace(found, alone=len(experiment.learners) == 1)
+    return learning_result(found, learning_document(found), {})
+
+
+def _learned(experiment: Experiment, naming: Naming, title: str) -> Learned:
+    """An experiment with its words and settings."""
+    mdp = next(iter(experiment.records.values()))[0].mdp
+    words = naming.words(title, mdp)
     settings = {
         "objective": experiment.objective.label,
-        "learners": labels,
+        "learners": [one.label for one in experiment.learners],
         "episodes": experiment.episodes,
         "seeds": experiment.seeds,
     }
-    found = Learned(
-        experiment=experiment, words=words, model={} if mdp is None else sizes(words.title, mdp), settings=settings,
-        alone=len(labels) == 1,
-    )  # fmt: skip
-    return learning_result(found, learning_document(found), {})
+    model = {} if mdp is None else sizes(words.title, mdp)
+    return Learned(experiment=experiment, words=words, model=model, settings=settings)
+
+
+def suite_page(suite: Suite, naming: Naming) -> Result:
+    """The result of learners on several problems."""
+    parts = {name: _learned(one, naming, name) for name, one in suite.experiments.items()}
+    title = naming.words(f"Learning on {len(suite)} problems", None).title
+    document = suite_document(parts, {name: one.settings for name, one in parts.items()})
+    return suite_result(parts, document, title, {})
 
 
 def record_page(record: Record, naming: Naming) -> Result:
@@ -227,6 +240,7 @@ PAGES: Mapping[type, Callable[..., Result]] = {
     Strategies: strategies_page,
     Stress: stress_page,
     Experiment: experiment_page,
+    Suite: suite_page,
     Record: record_page,
     Study: lambda study, naming: naming.apply_title(StudyView(study).result(images=False)),
     StudyView: lambda view, naming: naming.apply_title(view.result(images=False)),
@@ -241,8 +255,6 @@ def _entry(thing: Any) -> Callable[..., Result]:
     for each in type(thing).__mro__:
         if each in PAGES:
             return PAGES[each]
-    kinds = (
-        "a Plan, a list of plans, Strategies, a Tradeoff, a Stress, an Estimate, a Record, an Experiment, a Study or "
-    )
-    kinds += "a result folder"
+    kinds = "a Plan, a list of plans, Strategies, a Tradeoff, a Stress, an Estimate, a Record, an Experiment, a Suite, "
+    kinds += "a Study or a result folder"
     raise bad_type("thing", thing, f"be {kinds}", type(thing).__name__)

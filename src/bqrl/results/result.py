@@ -44,6 +44,7 @@ class ResultTable:
     titles: Mapping[str, str] = field(default_factory=dict)  # of columns, with their unit; else the key is shown
     caption: str = ""  # what the table shows, in one sentence
     when: Mapping[str, Any] = field(default_factory=dict)  # as for a sentence
+    made: Mapping[str, str] = field(default_factory=dict)  # further columns of the CSV file: its seeds and versions
 
     @property
     def columns(self) -> list[str]:
@@ -129,8 +130,11 @@ def to_json(value: Any, indent: int | None = 2) -> str:
 
 
 def to_csv(table: ResultTable, decimal: str = ".") -> bytes:
-    """The table as CSV in UTF-8: keys as header, an empty field for None, and no formulas (see `sheet_csv`)."""
-    return sheet_csv([table.columns, *([row[key] for key in table.columns] for row in table.rows)], decimal)
+    """The table as CSV in UTF-8: keys as header, then `made`; an empty field for None, and no formulas (see `sheet_csv`)."""
+    columns, made = table.columns, table.made
+    return sheet_csv(
+        [[*columns, *made], *([*(row[key] for key in columns), *made.values()] for row in table.rows)], decimal
+    )
 
 
 def check_sheet(path: str | Path) -> None:
@@ -203,7 +207,7 @@ def contents(result: Result) -> dict[str, bytes]:
     """The files of a result by name, without the manifest."""
     tables: dict[str, Any] = {}
     for name, table in result.tables.items():
-        tables[name] = {"caption": table.caption, "when": table.when, "columns": []}
+        tables[name] = {"caption": table.caption, "when": table.when, "made": table.made, "columns": []}
         for key in table.columns:
             types = {type(np.asarray(row[key]).item()) for row in table.rows} - {type(None)}
             kind = next((kind for kind, (some, _) in COLUMN_TYPES.items() if types and types <= some), "text")
@@ -245,10 +249,13 @@ def read(folder: str | Path) -> Result:
         decimal = head.get("decimal", ".")
         for name, table in head["tables"].items():
             parse = {column["key"]: _parser(column["type"], decimal) for column in table["columns"]}
-            text = io.StringIO(files.pop(f"{name}.csv").decode(), newline="")
+            text, made = io.StringIO(files.pop(f"{name}.csv").decode(), newline=""), table.get("made", {})
             _, *lines = csv.reader(text, delimiter=";" if decimal == "," else ",")
             rows = [
-                {key: parse[key](text) if text else None for key, text in zip(parse, line, strict=True)}
+                {
+                    key: parse[key](text) if text else None
+                    for key, text in zip(parse, line[: -len(made) or None], strict=True)
+                }
                 for line in lines
             ]
             tables[name] = ResultTable(
@@ -256,6 +263,7 @@ def read(folder: str | Path) -> Result:
                 titles={column["key"]: column["title"] for column in table["columns"]},
                 caption=table["caption"],
                 when=table.get("when", {}),
+                made=made,
             )
         return Result(
             **{key: head[key] for key in ("kind", "title", "settings", "details")},

@@ -118,6 +118,7 @@ def experiment_view(
         note=f"{charts.thinning_note(experiment.episodes, points)} {bracket}".strip(),
         colours=colours or charts.learner_colours(experiment.learners),
         log=log,
+        description=experiment.runs,
     )
 
 

@@ -18,8 +18,11 @@ from bqrl.checks import bad_value, choice, one_line, whole
 from bqrl.display import Charted, count_of, views
 from bqrl.laws.atoms import smallest_scale
 from bqrl.laws.objectives import Objective
+from bqrl.learners.code import software
 from bqrl.learners.record import Record
+from bqrl.learners.score import random_play
 from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.planners.plan import GAP_TOL
 
 CONFIDENCE = 0.95
 LAST = 0.1  # share of the last episodes whose realised returns are reported
@@ -185,6 +188,42 @@ class Experiment(Charted):
         return np.nan if known is None else known.value(self.objective)
 
     @property
+    def random(self) -> float:
+        """The objective value of uniformly random play; nan if the kernel is not known."""
+        mdp = next((record.mdp for record in self._runs if record.mdp is not None), None) if self.known else None
+        return np.nan if mdp is None else self.objective(random_play(mdp))
+
+    def share(self, value: float) -> float | None:
+        """Return the share of the way from random play to the certified optimum that a value of the objective reaches.
+
+        The share is (value - random) / (optimum - random): 0 for random play, 1 for the optimum, negative for worse than random
+        play. It exists for losses, too, and does not depend on the unit or on a constant that is added to all returns.
+
+        Parameters
+        ----------
+        value
+            A value of the objective.
+
+        Returns
+        -------
+        float or None
+            None if the kernel is not known or if random play is optimal.
+        """
+        way = self.optimum - self.random
+        return (value - self.random) / way if way > GAP_TOL * self.size else None
+
+    @property
+    def runs(self) -> str:
+        """The runs in words: learners, objective, episodes and seeds."""
+        names, seeds = ", ".join(one.label for one in self.learners), self.made["seed_numbers"]
+        return f"{names}; {self.objective.label}, {count_of('episode', self.episodes)}, seeds {seeds}"
+
+    @property
+    def made(self) -> dict[str, str]:
+        """The seeds and the versions of the software, as columns of exported tables."""
+        return {"seed_numbers": " ".join(map(str, self.seeds)), "versions": software()}
+
+    @property
     def score_error(self) -> float:
         """How far values and means of policies may lie below the true ones; see `Record.score_error`."""
         return max((record.score_error for record in self._runs), default=0.0)
@@ -333,7 +372,7 @@ class Experiment(Charted):
         -------
         Rows with the cumulative measures after the last episode (`gap` is that of the objective, `mean_regret` that of the
         mean), the mean return of the last tenth of the episodes and the objective value of the last policy, each as mean, low
-        and high; the certified `optimum` and the `share` of it that the value reaches (None unless the optimum is positive);
+        and high; the certified `optimum`, the value of `random` play and the `share` of the way between them (see `share`);
         how policies were scored; for every other learner the probability that a run of this one beats a run of that one
         (ties count one half); and a description of the band.
         """
@@ -346,8 +385,7 @@ class Experiment(Charted):
                 band = {f"{measure}_low": float(low), f"{measure}_high": float(high)}
                 rows[label] |= {measure: float(values.mean()), **band}
         for label, row in rows.items() if self.known else ():
-            best = self.optimum
-            row |= {"optimum": best, "share": row["value"] / best if best > 0.0 else None}
+            row |= {"optimum": self.optimum, "random": self.random, "share": self.share(row["value"])}
             row["scores"] = ", ".join(dict.fromkeys(record.scores for record in self.records[label]))
         for label, row in rows.items():
             row |= {f"beats {other}": won.get((label, other)) for other in rows} | {"band": self.band}

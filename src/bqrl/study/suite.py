@@ -42,7 +42,7 @@ class Suite(Charted):
     >>> suite
     Suite(SafeOrRisky, AssetSelling; psrl)
     >>> suite["SafeOrRisky"].episodes, sorted(suite.shares()[0])
-    (20, ['objective', 'optimum', 'problem', 'psrl'])
+    (20, ['objective', 'optimum', 'problem', 'psrl', 'random'])
     """
 
     experiments: Mapping[str, Experiment]
@@ -68,26 +68,25 @@ class Suite(Charted):
 
     def _joined(self, rows: Callable[[Experiment], Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
         """Rows of all experiments with their problem and the same columns; None where one has no such column."""
-        found = [{"problem": name, **row} for name, one in self.experiments.items() for row in rows(one)]
-        columns = dict.fromkeys(chain.from_iterable(found))
-        return [{column: row.get(column) for column in columns} for row in found]
+        return same_columns([{"problem": name, **row} for name, one in self.experiments.items() for row in rows(one)])
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of all experiments (see `Experiment.rows`), each with its problem."""
         return self._joined(Experiment.rows)
 
     def shares(self) -> list[dict[str, Any]]:
-        """Return one row per problem: its certified optimum, and the share of it that each learner reaches in the end.
+        """Return one row per problem: how far each learner comes from random play to the certified optimum.
 
         Returns
         -------
         list of dict
-            Problem, objective, optimum and, by the label of each learner, the mean over the seeds of the objective value of
-            the last policy divided by the optimum; None unless the optimum is positive, and where a learner did not run.
+            Problem, objective, optimum, the value of random play and, by the label of each learner, the share that the last
+            policy reaches (see `Experiment.share`), as the mean over the seeds; None where a learner did not run.
         """
         found = []
         for name, one in self.experiments.items():
-            row = {"problem": name, "objective": one.objective.label, "optimum": one.optimum if one.known else None}
+            row: dict[str, Any] = {"problem": name, "objective": one.objective.label, "optimum": None, "random": None}
+            row |= {"optimum": one.optimum, "random": one.random} if one.known else {}
             reached = {each["learner"]: each.get("share") for each in one.rows()}
             found.append(row | {label: reached.get(label) for label in self.labels})
         return found
@@ -135,17 +134,27 @@ class Suite(Charted):
         return f"Suite({', '.join(self.experiments)}; {', '.join(self.labels)})"
 
 
+def same_columns(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows with the columns of all of them; None where a row has no such column.
+
+    >>> same_columns([{"a": 1}, {"b": 2}])
+    [{'a': 1, 'b': None}, {'a': None, 'b': 2}]
+    """
+    columns = dict.fromkeys(chain.from_iterable(rows))
+    return [{column: row.get(column) for column in columns} for row in rows]
+
+
 def curves_csv(thing: Experiment | Suite) -> bytes:
     """Learning curves of all measures as CSV: mean, band and number of seeds, the seeds, and the versions of the software."""
     suite = thing if isinstance(thing, Suite) else Suite(experiments={"": thing})
-    made, sheet = ", ".join(f"{name} {version}" for name, version in versions().items()), list[list[Any]]()
+    sheet = list[list[Any]]()
     for name, one in suite.experiments.items():
-        facts = [one.objective.text, " ".join(map(str, one.seeds)), made]
+        facts = {"objective": one.objective.text, **one.made}
         for measure in ("gap", "mean_regret", "return") if one.known else ("return",):
             for row in one.curves(measure):
                 if not sheet:
-                    sheet.append(["problem", *row, "objective", "seed_numbers", "versions"])
-                sheet.append([name, *row.values(), *facts])
+                    sheet.append(["problem", *row, *facts])
+                sheet.append([name, *row.values(), *facts.values()])
     return sheet_csv(sheet)
 
 

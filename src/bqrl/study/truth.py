@@ -14,7 +14,7 @@ from bqrl.planners.solve import solve
 
 TITLES = {
     "problem": "problem", "parameters": "parameters", "objective": "objective", "published": "published", "source": "source",
-    "seen": "seen", "optimum": "optimum", "proven_for": "proven for", "share": "share reached",
+    "seen": "seen", "optimum": "optimum", "proven_for": "proven for", "share": "published over optimum",
 }  # fmt: skip
 NONE = "\N{EN DASH}"
 
