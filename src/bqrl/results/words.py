@@ -296,10 +296,13 @@ def drawn_words(actions: Mapping[str, float]) -> str:
     return ordered[0][0] if len(ordered) == 1 else ", ".join(f"{name} {_short_percent(p)}" for name, p in ordered)
 
 
-def outlook_sentence(now: Outlook, words: Words = PLAIN) -> str:
-    """What to do now, the chance of the target, and what can still be guaranteed."""
+def outlook_sentence(now: Outlook, words: Words | None = None) -> str:
+    """What to do now, the chance of the target, and what can still be guaranteed; by default in the words of the model."""
+    words = Words.of(now.mdp) if words is None else words
     earned, target = (words.amount(format_number(x)) for x in (now.earned, now.target))
-    said = f"{words.stage} {now.stage}, {words.state} {now.state}, earned {earned}: {now.action}."
+    bare = next(iter(now.actions)).lstrip("-").replace(".", "", 1).isdigit()  # a number alone does not say what to do
+    action = f"{words.action} {now.action}" if bare else now.action
+    said = f"{words.stage} {now.stage}, {words.state} {now.state}, earned {earned}: {action}."
     least = "" if now.exact else "at least "
     said += f" The target {target} is reached from here with probability {_short_percent(now.chance)}"
     if now.best_chance > now.chance + 1e-9:
