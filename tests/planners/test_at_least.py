@@ -12,7 +12,7 @@ from planner_problems import THREE_TENTHS
 import bqrl
 from bqrl import solve
 from bqrl.errors import ArgumentError
-from bqrl.planners.at_least import COIN_MARGIN
+from bqrl.planners.at_least import COIN_MARGIN, smaller_margins
 
 LEVELS = st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9])
 
@@ -152,3 +152,33 @@ def test_a_rounding_error_is_no_gap_to_the_best_mean():
     (note,) = [one for one in plan.notes if type(one).__name__ == "BestMean"]
     assert note.gap == 0.0
     assert "the best among policies with this guarantee" in " ".join(plan.remarks)
+
+
+@pytest.mark.parametrize(("name", "tau"), [("Inventory", 0.1), ("AssetSelling", 0.1), ("SlipperyCliff", 0.1)])
+def test_the_means_of_smaller_margins_are_those_of_plans_with_them(name, tau):
+    plan = solve(name, tau)
+    found = smaller_margins(plan.mdp, plan, 1.0)
+    assert list(found) == [0.5, 0.0]
+    for share, mean in found.items():
+        other = solve(name, tau, margin=share)
+        assert (other.value, other.mean) == (plan.value, pytest.approx(mean, rel=1e-12))
+
+
+def test_smaller_margins_are_left_out_where_they_say_nothing_or_take_long():
+    plan = solve("Inventory", 0.1)
+    assert smaller_margins(plan.mdp, plan, 0.01) == {}  # a few sweeps do not end the search
+    for other in (
+        solve("Inventory", 0.1, margin=0.5), solve("Inventory", 0.1, rule="state"), solve("RiverSwim", 0.1),
+        solve("Inventory", bqrl.CVaR(0.1)), solve("Inventory", 0.1, radius=0.02, attitude="robust"),
+    ):  # fmt: skip
+        assert smaller_margins(other.mdp, other, 1.0) == {}
+
+
+def test_the_best_guarantee_is_accepted_up_to_rounding_and_the_error_tells_numbers_apart():
+    root = bqrl.MDP([(0, 0, 0, 1.0, 2**0.5 / 2)], horizon=2)
+    best = solve(root, 0.1).value
+    assert solve(root, 0.1, at_least=best * (1 + 1e-10)).value == best
+    with pytest.raises(ArgumentError, match=r"at most 1\.41421356237, the best .* got 1\.4142136"):
+        solve(root, 0.1, at_least=1.4142136)
+    with pytest.raises(ArgumentError, match=r"at most 1\.41421356237, the best guarantee, got 1\.4142136"):
+        bqrl.tradeoff(root, tau=0.1).policy(guarantee=1.4142136)

@@ -160,3 +160,13 @@ def test_a_situation_to_which_no_policy_of_a_mixture_leads_keeps_the_weights():
     mixed = bqrl.MixturePolicy([bqrl.MarkovPolicy([[0], [0]]), bqrl.MarkovPolicy([[1], [1]])], [0.25, 0.75])
     assert bqrl.outlook(mdp, mixed, 0.5, stage=2, state=0, earned=7.0).actions == {"one": 0.25, "two": 0.75}
     assert bqrl.outlook(mdp, mixed, 0.5, stage=2, state=0, earned=1.0).actions == {"one": 1.0}
+
+
+def test_the_outlook_speaks_in_the_words_of_the_model():
+    """Once a number alone stood where the action is, and a week was called a stage."""
+    rows = [(0, 0, 0, 1.0, 1.0), (0, 1, 0, 0.5, 3.0), (0, 1, 0, 0.5, 0.0)]
+    words = {"stage": "week", "run": "quarter", "action": "order", "state": "stock"}
+    mdp = bqrl.MDP(rows, horizon=3, units="EUR", words=words)
+    said = str(solve(mdp, 0.1).outlook(mdp, stage=2, state=0, earned=1.0))
+    assert said.startswith("Week 2, stock 0, earned 1 EUR: order 0. The target 3 EUR is reached")
+    assert said.endswith("From here 3 EUR can still be guaranteed in 9 of 10 quarters.")

@@ -287,3 +287,8 @@ def test_every_strategy_has_the_exact_mean_of_each_outcome():
     for row in bqrl.strategies(mdp, given, tau=0.3).rows():
         assert row["mean_cost"] == bqrl.expected_outcomes(mdp, given[row["strategy"]])["cost"]
     assert "mean_cost" not in bqrl.strategies("SafeOrRisky", {"safe": "always:Safe"}).rows()[0]
+
+
+def test_a_list_of_models_is_refused_with_the_remedy():
+    with pytest.raises(TypeError, match=r"mdp must be an MDP, or a dict of models by name, got list; write \{"):
+        bqrl.strategies([bqrl.envs.make("SafeOrRisky")], {"safe": "always:Safe"}, tau=0.1)

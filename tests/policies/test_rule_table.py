@@ -45,14 +45,24 @@ def test_every_reachable_decision_stands_in_the_table(seed):
 def test_sentences():
     assert bqrl.rule_table(machine(), RULE, stage="week").sentences() == [
         "weeks 1-4: wait up to Fair, repair from Poor on",
-        "weeks 5-6: always wait",
+        "in the last two weeks: always wait, never repair",
     ]
     mixed = bqrl.rule_table(machine(), [1, 0, 1], stage="Woche").sentences()
     assert mixed == [
         "Woche 1-6: repair in Good, Poor; wait in Fair"
     ]  # stages at which Poor cannot occur fit any action there
     turned = bqrl.rule_table(machine(), [0, 0, 1], order=["Poor", "Fair", "Good"]).sentences()
-    assert turned[-1] == "stages 1-6: repair in Poor, wait from Fair on"
+    assert turned[-1] == "in every stage: repair in Poor, wait from Fair on"
+
+
+@pytest.mark.parametrize(
+    ("last", "said"), [(1, "in the last week: "), (3, "in the last three weeks: "), (4, "from week 3 on: ")]
+)
+def test_the_end_of_a_rule_is_named_by_its_length_if_that_is_short(last, said):
+    actions = np.array([[0, 0, 1]] * (6 - last) + [[1, 1, 1]] * last)
+    assert bqrl.rule_table(machine(), actions, stage="week").sentences()[-1] == f"{said}always repair, never wait"
+    assert bqrl.rule_table(machine(), actions, stage="Woche").sentences()[-1].startswith("Woche ")
+    assert bqrl.rule_table(machine(), [1, 1, 1]).sentences() == ["in every stage: always repair"]
 
 
 def test_a_plan_brings_its_order():
@@ -108,5 +118,5 @@ def test_bad_arguments(tmp_path):
 
 def test_the_word_for_a_stage_is_that_of_the_model():
     mdp = bqrl.MDP([(0, 0, 0, 1.0, 1.0)], horizon=3, words={"stage": "week"})
-    assert bqrl.rule_table(mdp, [0]).sentences() == ["weeks 1-3: no decision"]
-    assert bqrl.rule_table(mdp, [0], stage="day").sentences() == ["days 1-3: no decision"]
+    assert bqrl.rule_table(mdp, [0]).sentences() == ["in every week: no decision"]
+    assert bqrl.rule_table(mdp, [0], stage="day").sentences() == ["in every day: no decision"]

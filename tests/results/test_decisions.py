@@ -29,7 +29,7 @@ def test_rules_have_an_overview_and_few_sentences_and_policies_with_memory_have_
     table = rule_overview(rule, words)
     assert table.columns == ["state", "weeks 1-15"]
     assert all(action is not None for row in table.rows for action in row.values())
-    assert rule_sentences(rule, words)[0].startswith("Weeks 1-15: ")
+    assert rule_sentences(rule, words)[0].startswith("In every week: ")
     memory = bqrl.solve("MachineReplacement", tau=0.1)
     assert rule_overview(memory, words) is None
     assert rule_sentences(memory, words) == []

@@ -189,6 +189,7 @@ def test_a_map_of_a_policy_that_depends_on_the_earned_is_not_called_a_rule():
     assert parts[0] == 1.0 > parts[1]  # faint, however rare the other action is
     beside = policy_chart({0.1: fixed[:, :2]}, ["a", "b"], ["stay", "go"], neutral=mixed).to_dict()
     assert FAINT.format("action") in " ".join(beside["title"]["subtitle"])
+    assert beside["title"]["text"] == ["What the policy does"]  # the plan is a rule, though others on the page are not
 
 
 def test_a_large_map_is_cut_and_says_so():

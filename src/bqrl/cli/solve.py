@@ -211,8 +211,7 @@ def sentences(document: dict[str, Any]) -> list[str]:
         found += level.get("rule", [])
         if level["attitude"] == "nominal":  # with a radius the sentence already says it
             found += map(sentence, level["notes"])
-        if level.get("held"):
-            found.append(level["held"])
+        found += [level[line] for line in ("held", "choice") if level.get(line)]
     if any(level["gap"] and not level["exact"] for level in levels):
         found.append("A finer grid narrows the bracket: --points, or --gap without --radius.")
     return found

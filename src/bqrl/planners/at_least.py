@@ -20,11 +20,11 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from bqrl.checks import bad_type, bad_value, number
+from bqrl.checks import bad_type, bad_value, exact_text, number
 from bqrl.display import format_number
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law, reaches, size_of
-from bqrl.laws.objectives import check_levels
+from bqrl.laws.objectives import Quantile, check_levels
 from bqrl.loops.tolerance import MASS_TOL
 from bqrl.mdp.find_grid import rounded_grid
 from bqrl.mdp.model import MDP
@@ -33,15 +33,17 @@ from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.expected import best_mean, is_settled
 from bqrl.planners.facts import BestMean
 from bqrl.planners.greedy import MEAN_TIE
-from bqrl.planners.plan import Plan
+from bqrl.planners.plan import GAP_TOL, Plan
 from bqrl.planners.registry import Gap, MaxBytes, Pairs, Points, Tick, one_of, switch
 from bqrl.planners.room import MAX_BYTES, Room
-from bqrl.planners.sweep import rounding_error, sweep
+from bqrl.planners.sweep import Sweep, rounding_error, sweep
 from bqrl.planners.target import GuaranteeCurve, curve_at, plan_from_curve
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.protocol import Policy
 
 MAX_SWEEPS = 40
+SWEEP_SECONDS, STAGE_SECONDS = 3e-9, 1e-4  # of a sweep with one evaluation: per elementary step, and per stage
+WORTH_SAYING = 0.05, 1e-3  # gain of a smaller margin: share of the mean that is lost, and of the size of the returns
 COIN_MARGIN = 1e-9  # a mixture stays this far below the level, because a shortfall of exactly tau misses the guarantee
 
 
@@ -60,6 +62,12 @@ class Candidate:
         """Evaluate a policy."""
         law, upper = law_bracket(mdp, policy)
         return cls(policy=policy, law=law, law_upper=upper, short=law.shortfall(target), mean=law.exact_mean)
+
+    @classmethod
+    def from_plan(cls, plan: Plan, target: float) -> Candidate:
+        """Return the policy of a plan, which has been evaluated."""
+        short = plan.law.shortfall(target)
+        return cls(policy=plan.policy, law=plan.law, law_upper=plan.law_upper, short=short, mean=plan.mean)
 
     def score(self, multiplier: float) -> float:
         """Return E[G] - multiplier * P(G < x)."""
@@ -86,15 +94,15 @@ def plan_at_least(
     if share == 1.0 and at_least is None:  # ties in the sweep go to the larger mean
         return replace(base, mean_upper=base.mean if curve.exact else None)
     target = base.value if at_least is None else guarantee_of(at_least, base.value)
-    safe = Candidate(
-        policy=base.policy, law=base.law, law_upper=base.law_upper, short=base.law.shortfall(target), mean=base.mean
-    )
+    if 0.0 < target - base.value <= GAP_TOL * size_of(base.law.values):  # the best guarantee up to rounding
+        target = base.value
+    safe = Candidate.from_plan(base, target)
     if at_least is not None and target < base.value:
         safest = Candidate.of(mdp, curve.policy_for(target), target)
         safe = safest if safest.short < safe.short else safe
     if not reaches(safe.short, tau):
-        best = format_number(base.value, 12, -1)
-        raise bad_value("at_least", at_least, f"be at most {best}, the best guarantee at level {tau:g}", f"{target:g}")
+        rule = f"be at most {format_number(base.value, 12, -1)}, the best guarantee at level {tau:g}"
+        raise bad_value("at_least", at_least, rule, exact_text(target))
     allowed = tau - share * (tau - safe.short)
     found = _search(mdp, curve, target, tau, allowed, safe)
     chosen, bound = found.safe, found.bound
@@ -112,6 +120,32 @@ def plan_at_least(
         mean_upper=max(bound, chosen.mean), notes=(*base.notes, note),
         details=base.details | {"best_mean": found.best, "sweeps": found.sweeps, "guarantee": target},
     )  # fmt: skip
+
+
+def smaller_margins(mdp: MDP, plan: Plan, seconds: float) -> dict[float, float]:
+    """Return by share of the largest margin, half and none, the mean with the same guarantee: that of `solve(..., margin=share)`.
+
+    Empty if the plan does not keep the largest margin, if the mean gains little, or if the sweeps take more than about `seconds`.
+    """
+    curve = plan.details.get("curve")
+    if (
+        not isinstance(plan.objective, Quantile)
+        or plan.attitude != "nominal"
+        or {"rule", "guarantee"} & set(plan.details)
+    ):
+        return {}
+    if not isinstance(curve, GuaranteeCurve) or not curve.exact or not isinstance(curve.sweep, Sweep | MetPairs):
+        return {}
+    safe, tau, means = Candidate.from_plan(plan, plan.value), plan.tau, dict[float, float]()
+    left = int(seconds / (SWEEP_SECONDS * curve.work * mdp.A + STAGE_SECONDS * mdp.H))
+    for share in (0.0, 0.5):
+        found = _search(mdp, curve, plan.value, tau, tau - share * (tau - safe.short), safe, min(left, MAX_SWEEPS))
+        gain, left = found.safe.mean - safe.mean, left - found.sweeps
+        least = max(WORTH_SAYING[0] * (found.best - safe.mean), WORTH_SAYING[1] * size_of(plan.law.values))
+        if left <= 0 or (share == 0.0 and gain < least):  # the search may have ended early
+            return {}
+        means[share] = found.safe.mean
+    return {0.5: means[0.5], 0.0: max(means.values())}
 
 
 def guarantee_of(given: Any, best: float) -> float:
@@ -143,7 +177,9 @@ class _Found:
     sweeps: int
 
 
-def _search(mdp: MDP, curve: GuaranteeCurve, target: float, tau: float, allowed: float, safe: Candidate) -> _Found:
+def _search(
+    mdp: MDP, curve: GuaranteeCurve, target: float, tau: float, allowed: float, safe: Candidate, most: int = MAX_SWEEPS
+) -> _Found:  # fmt: skip
     """Move the multiplier along the convex hull of the pairs (shortfall, mean) between a feasible and an infeasible policy."""
     limit = allowed + MASS_TOL
     best, neutral = best_mean(mdp)
@@ -152,7 +188,7 @@ def _search(mdp: MDP, curve: GuaranteeCurve, target: float, tau: float, allowed:
     def feasible(one: Candidate) -> bool:
         return one.short <= limit and bool(reaches(one.short, tau))
 
-    while not feasible(free) and sweeps < MAX_SWEEPS:
+    while not feasible(free) and sweeps < most:
         multiplier = max(free.mean - safe.mean, 0.0) / (free.short - safe.short)
         policy, dual = solve(multiplier)
         found = Candidate.of(mdp, policy, target)

@@ -66,6 +66,8 @@ class Outlook(Tabular):
         Law of the whole return if the policy goes on from here.
     exact : bool
         False if returns are rounded down, so that `best_chance` and `guarantee` are proven lower bounds.
+    mdp : MDP
+        The problem, in whose words `print` speaks.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Outlook(Tabular):
     tau: float
     law: Law
     exact: bool
+    mdp: MDP
 
     @property
     def action(self) -> str:
@@ -189,7 +192,7 @@ def outlook_of(
     return Outlook(
         stage=stage, state=mdp.state_label(s), actions=actions, earned=earned, target=target,
         chance=1.0 - law.shortfall(target - slack), best_chance=1.0 - float(done.values[h][s, at]), guarantee=guarantee,
-        tau=tau, law=law, exact=grid is not None,
+        tau=tau, law=law, exact=grid is not None, mdp=mdp,
     )  # fmt: skip
 
 

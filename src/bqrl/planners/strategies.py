@@ -179,6 +179,9 @@ def strategies(
     safe        10          6.5            10        10           2             0    yes
     risky     16.5            0             9   8.03296           3      0.101995    yes
     """
+    if isinstance(mdp, list | tuple):
+        remedy = 'write {"base": m0, "low demand": m1}'
+        raise bad_type("mdp", mdp, "be an MDP, or a dict of models by name", type(mdp).__name__, remedy=remedy)
     if not isinstance(mdp, Mapping):
         return compare_in({"": check_mdp(mdp)}, policies, tau, below=below, rewards=rewards or PLANNED)
     if not mdp:

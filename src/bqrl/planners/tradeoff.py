@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bqrl.checks import bad_type, bad_value, number, whole
+from bqrl.checks import bad_type, bad_value, exact_text, number, whole
 from bqrl.display import Charted, format_number
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import reaches, size_of
@@ -194,7 +194,7 @@ class Tradeoff(Charted):
         i = int(np.searchsorted(self.guarantee, wanted - slack))
         if i == self.guarantee.size:
             best = format_number(float(self.guarantee[-1]), 12, -1)
-            raise bad_value("guarantee", guarantee, f"be at most {best}, the best guarantee", f"{wanted:g}")
+            raise bad_value("guarantee", guarantee, f"be at most {best}, the best guarantee", exact_text(wanted))
         return i
 
     def policy(self, guarantee: float) -> Policy:

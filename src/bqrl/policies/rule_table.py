@@ -17,6 +17,7 @@ from bqrl.mdp.model import MDP, check_mdp
 from bqrl.policies.convert import bind
 from bqrl.policies.markov import to_markov
 
+COUNTS = "no one two three four five six seven eight nine ten eleven twelve".split()
 SHORT_LIST = 6  # states that a sentence names one by one
 
 
@@ -44,7 +45,7 @@ class RuleTable:
     >>> mdp = bqrl.envs.make("MachineReplacement")
     >>> table = bqrl.rule_table(mdp, lambda stage, state: 0 if state < 4 or stage > 10 else 2, stage="week")
     >>> table.sentences()
-    ['weeks 1-11: Run up to wear 3, Replace from wear 4 on', 'weeks 12-15: always Run']
+    ['weeks 1-11: Run up to wear 3, Replace from wear 4 on', 'in the last four weeks: always Run, never Replace']
     """
 
     mdp: MDP
@@ -80,18 +81,42 @@ class RuleTable:
 
     def sentences(self) -> list[str]:
         """Return one sentence per run of stages: where each action begins and ends, or always one action."""
-        return [f"{self._stages(i, j)}: {self._sentence(i, j, actions)}" for i, j, actions in self.runs()]
+        runs = self.runs()
+        played = [self._decisions(*run)[1] for run in runs]
+        used = set[int]().union(*played)
+        found = []
+        for run, here in zip(runs, played, strict=True):
+            never = used - set(here) if len(used) == 2 and len(set(here)) == 1 else set[int]()
+            end = f", never {self.mdp.action_label(never.pop())}" if never else ""
+            found.append(f"{self._when(*run[:2])}: {self._sentence(*run)}{end}")
+        return found
 
     def _stages(self, first: int, last: int) -> str:
         """Return the name of a run of stages, counted from 1."""
         several = plural(self.stage) or self.stage
         return f"{self.stage} {first + 1}" if first == last else f"{several} {first + 1}-{last + 1}"
 
-    def _sentence(self, first: int, last: int, actions: IntArray) -> str:
-        """Return the actions of one run in words; states without a choice are not mentioned."""
+    def _when(self, first: int, last: int) -> str:
+        """Return the name of a run of stages in a sentence, such as "in the last four weeks"."""
+        several, H = plural(self.stage), self.mdp.H
+        if several is None or last < H - 1:
+            return self._stages(first, last)
+        count = H - first
+        if count == H:
+            return f"in every {self.stage}"
+        if 2 * count > H or count >= len(COUNTS):
+            return f"from {self.stage} {first + 1} on"
+        return f"in the last {self.stage if count == 1 else f'{COUNTS[count]} {several}'}"
+
+    def _decisions(self, first: int, last: int, actions: IntArray) -> tuple[list[int], list[int]]:
+        """Return the states with a choice in a run of stages, from low to high, and their actions."""
         choices = np.max([self.mdp.stage(h).available.sum(axis=1) for h in range(first, last + 1)], axis=0)
         states = [s for s in self.order.tolist() if actions[s] >= 0 and choices[s] > 1]
-        played = [int(actions[s]) for s in states]
+        return states, [int(actions[s]) for s in states]
+
+    def _sentence(self, first: int, last: int, actions: IntArray) -> str:
+        """Return the actions of one run in words; states without a choice are not mentioned."""
+        states, played = self._decisions(first, last, actions)
         name, label = self.mdp.action_label, self.mdp.state_label
         if not states:
             return "no decision"

@@ -441,7 +441,8 @@ def lines(
     upright = dict(scales.get("y", {}))
     upright |= {} if upright.get("type") == "log" else {"zero": False}
     upwards = y_title if len(y_title) <= AXIS else fold_text(y_title, AXIS)  # a longer line would leave its axis
-    y, low_end = (alt.Y(field, title=upwards, scale=upright) for field in ("y:Q", "low:Q"))
+    room = {} if upwards is y_title else {"axis": {"titlePadding": 10}}  # for the second line
+    y, low_end = (alt.Y(field, title=upwards, scale=upright, **room) for field in ("y:Q", "low:Q"))
     shape = {"clip": True, "interpolate": "step-after" if step else "linear"}
     shown = tooltips(("line:N", " "), ("x:Q", x_title, ".6~g"), ("y:Q", y_title, ".6~g"))
     line = base.mark_line(strokeWidth=2, point=points or longest == 1, **shape)

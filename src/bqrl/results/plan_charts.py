@@ -282,10 +282,12 @@ def policy_chart(
         note += f" The {words.count(words.state, MAX_STATES)} met most often of {places.size}."
         places = np.sort(np.argsort(-met.sum(axis=0), kind="stable")[:MAX_STATES])
     note += f" {MAX_STAGES} of {words.count(words.stage, len(met))}." if stages.size < len(met) else ""
-    if any((share > 0.0).sum(axis=2).max() > 1 for _, _, share in maps):
-        title = f"{title} most often"
-        note = (
-            f"{FAINT.format(words.action)} {note} This map is not a rule to follow; the table of decisions (policy) is."
+    blurred = {policy for _, policy, share in maps if (share > 0.0).sum(axis=2).max() > 1}
+    note = f"{FAINT.format(words.action)} {note}" if blurred else note
+    if "best" in blurred:
+        title, note = (
+            f"{title} most often",
+            f"{note} This map is not a rule to follow; the table of decisions (policy) is.",
         )
     rows = [
         [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], _part(share[h, s]), total]

@@ -18,6 +18,7 @@ from bqrl.learners.run import digest
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
+from bqrl.planners.at_least import smaller_margins
 from bqrl.planners.facts import LowTail, RuleFound
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies, beside_plans
@@ -45,11 +46,12 @@ from bqrl.results.steps import (
 )
 from bqrl.results.strategies import CHART, strategies_chart, strategy_table
 from bqrl.results.stress import stress_table
-from bqrl.results.words import PLAIN, Words, held_sentence, meaning, remark, remarks, sentence
+from bqrl.results.words import PLAIN, Words, held_sentence, margin_sentence, meaning, remark, remarks, sentence
 from bqrl.study.runner import Watch
 from bqrl.study.tables import level_name
 
 HELD = (0.0, 0.02, 0.05)  # shares of probability that may be off, in the output of `solve`
+MARGIN_SECONDS = 1.0  # for the means with smaller margins, per plan
 PAGE_SECONDS = 5.0  # for the same on a page, per plan
 LIMITS = ("points", "max_bytes", "folder", "precision", "cluster")  # settings of a sweep
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
@@ -80,6 +82,7 @@ class Solved:
     strategies: Strategies | None = None  # the plans beside other policies
     below: float | None = None  # the limit of low returns
     held: Mapping[float, Stress] = field(default_factory=dict)  # by level: what the plan guarantees if the model is off
+    margins: Mapping[float, Mapping[float, float]] = field(default_factory=dict)  # by level: means of `smaller_margins`
     trades: Trades = field(default_factory=dict)  # the price of certainty, where it takes a few seconds
     seconds: float = 0.0
 
@@ -113,6 +116,7 @@ def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, An
     return Solved(
         words=words, mdp=mdp, plans=tuple(sorted(plans, key=plan_key)), neutral=neutral, settings=settings,
         curve=plans[-1].details.get("curve"), held=held_plans(mdp, plans, HELD, 1.0),
+        margins={plan_key(plan): smaller_margins(mdp, plan, MARGIN_SECONDS) for plan in plans},
         seconds=sum(plan.seconds for plan in plans),
     )  # fmt: skip
 
@@ -173,12 +177,13 @@ def with_chart_data(solved: Solved, watch: Watch | None = None) -> Solved:
 
 def plan_document(solved: Solved) -> dict[str, Any]:
     """The plans at the requested levels as JSON values; printed by `--json`."""
+    beside: tuple[Mapping[float, Any], ...] = (solved.held, solved.margins)
     return {
         "format": "bqrl plan 1",
         "model": sizes(solved.words.title, solved.mdp),
         "settings": dict(solved.settings),
         "levels": [
-            level_facts(plan, solved.words, solved.neutral, solved.below, solved.held.get(plan_key(plan)))
+            level_facts(plan, solved.words, solved.neutral, solved.below, *(of.get(plan_key(plan)) for of in beside))
             for plan in solved.plans
         ],
         "strategies": None if solved.strategies is None else solved.strategies.rows(),
@@ -318,6 +323,7 @@ def level_facts(
     neutral: tuple[Policy, Law, Law] | None = None,
     below: float | None = None,
     held: Stress | None = None,
+    margins: Mapping[float, float] | None = None,
 ) -> dict[str, Any]:
     """The numbers of a plan as JSON values, with those of the risk-neutral policy and a sentence on their meaning."""
     level = plan.summary() | {
@@ -337,6 +343,9 @@ def level_facts(
         level["off"] = plan.details["off"]
     if held is not None:
         level |= {"stress": held.rows(), "held": held_sentence(held, words)}
+    if margins:
+        level["smaller_margins"] = [{"margin": share, "mean": mean} for share, mean in margins.items()]
+        level["choice"] = margin_sentence(plan.mean, margins)
     if neutral is not None:
         low, high = (plan.objective(law) for law in neutral[1:])
         level["risk_neutral"] = {"value": low, "upper": high, "mean": neutral[1].exact_mean}
@@ -408,6 +417,8 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
         sentences += [Sentence(line, when=when) for line in rule_sentences(plan, solved.words)]
         if plan in solved.plans and (held := solved.held.get(plan_key(plan))) is not None:
             sentences.append(Sentence(held_sentence(held, solved.words), when=when))
+        if plan in solved.plans and (margins := solved.margins.get(plan_key(plan))):
+            sentences.append(Sentence(margin_sentence(plan.mean, margins), when=when))
         sentences += [
             Sentence(sentence(remark(note, solved.words)), when=when, aside=not isinstance(note, LowTail | RuleFound))
             for note in notes

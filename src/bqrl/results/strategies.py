@@ -79,18 +79,20 @@ def strategy_tables(table: Strategies, words: Words) -> list[ResultTable]:
 
 
 def strategy_sentences(table: Strategies, words: Words) -> list[str]:
-    """The best guarantee among the strategies and its price; with several models, how often each strategy is best."""
+    """The best guarantee among the strategies and its price; with several models, how often each is best and the safest one."""
     tau, sure = table.taus[0], words.share(table.taus[0])
     leaders = [_leader(table, one, tau) for one in table.scenarios]
     if len(table.scenarios) == 1:
         return [_sentence(table, table.scenarios[0], leaders[0], words)]
     counts = {name: leaders.count(name) for name in table.names if name in leaders}
     said = [f"{name} in {count}" for name, count in counts.items()]
+    first = f"The strategy that guarantees the most in {sure}: {list_words(said)} of {len(leaders)} models."
     if len(counts) == 1:
-        return [
-            f"{leaders[0]} guarantees the most of these strategies in {sure}, in each of the {len(leaders)} models."
-        ]
-    return [f"The strategy that guarantees the most in {sure}: {list_words(said)} of {len(leaders)} models."]
+        first = f"{leaders[0]} guarantees the most of these strategies in {sure}, in each of the {len(leaders)} models."
+    worst = {name: min(one.laws[name][0].quantile(tau) for one in table.scenarios) for name in table.names}
+    safest = max(table.names, key=worst.__getitem__)  # ties go to the first
+    least = words.amount(format_number(worst[safest], SENTENCE_DIGITS, -1))
+    return [first, f"In every model at least {least}: {safest}, the most of these strategies in their worst model."]
 
 
 def _leader(table: Strategies, scenario: Scenario, tau: float) -> str:

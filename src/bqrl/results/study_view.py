@@ -337,7 +337,10 @@ class StudyView:
         base = chart_of(columns, rows).transform_filter(view_filter(selectors))
         base = base.transform_calculate(line=label, sway="sin(datum.seed)")  # keeps dots of equal values apart
         y = alt.Y("line:N", title=None, sort=labels, axis={"labelLimit": 170})
-        x = alt.X("value:Q", title=self.words.axis("cumulative measure at the end"), scale=self.scale)
+        along = charts.fold_text(
+            self.words.axis("cumulative measure at the end"), 30
+        )  # the names of learners take the room
+        x = alt.X("value:Q", title=along, scale=self.scale)
         shown = [kind for kind in MARKS if any(row[5] == kind for row in rows)]
         shapes = {"domain": shown, "range": [MARKS[kind] for kind in shown]}
         # One layer holds all kinds of marks, because Vega warns about a layer without marks.

@@ -260,15 +260,30 @@ def _short_percent(share: float) -> str:
 
 def held_sentence(held: Stress, words: Words = PLAIN) -> str:
     """What a policy still guarantees if the model is off, in one sentence; "" if nothing is off."""
-    moved = [(off, value) for off, value in zip(held.off.tolist(), held.value.tolist(), strict=True) if off > 0.0]
-    if not moved:
+    if not held.off.any():
         return ""
-    amounts = [words.amount(format_number(value, 5, -1)) for _, value in moved]
-    parts = [f"by {percent(off)}: {amount}" for (off, _), amount in zip(moved, amounts, strict=True)]
+    values = tell_apart(*held.value.tolist(), directions=[-1] * held.off.size)
+    parts = [
+        f"by {percent(off)}: {words.amount(x)}" for off, x in zip(held.off.tolist(), values, strict=True) if off > 0.0
+    ]
     said = f"if probabilities are off by up to {'; '.join(parts)[3:]}"
     last = held.overtaken
     since = "" if last is None else f"; from {percent(last)} on" if last > 0.0 else "; as in the model itself"
     return sentence(f"{said}{since and f'{since} no more than the risk-neutral policy'}")
+
+
+def margin_sentence(mean: float, others: Mapping[float, float]) -> str:
+    """What the mean would be with half of the largest margin and with none; `others` has the means by share of the margin.
+
+    >>> margin_sentence(70, {0.5: 86.5, 0.0: 87.6})
+    'The same guarantee with half of the margin for errors: mean 86.5 instead of 70 (margin=0.5); with none: 87.6 (margin=0).'
+    >>> margin_sentence(70, {0.5: 70, 0.0: 87.6})
+    'The same guarantee with no margin for errors: mean 87.6 instead of 70 (margin=0).'
+    """
+    own, half, none = tell_apart(mean, others[0.5], others[0.0])
+    share, kept, first = ("no", 0, none) if half == own else ("half of the", 0.5, half)
+    said = f"the same guarantee with {share} margin for errors: mean {first} instead of {own} (margin={kept})"
+    return sentence(said if none == first else f"{said}; with none: {none} (margin=0)")
 
 
 def drawn_words(actions: Mapping[str, float]) -> str:
@@ -281,10 +296,13 @@ def drawn_words(actions: Mapping[str, float]) -> str:
     return ordered[0][0] if len(ordered) == 1 else ", ".join(f"{name} {_short_percent(p)}" for name, p in ordered)
 
 
-def outlook_sentence(now: Outlook, words: Words = PLAIN) -> str:
-    """What to do now, the chance of the target, and what can still be guaranteed."""
+def outlook_sentence(now: Outlook, words: Words | None = None) -> str:
+    """What to do now, the chance of the target, and what can still be guaranteed; by default in the words of the model."""
+    words = Words.of(now.mdp) if words is None else words
     earned, target = (words.amount(format_number(x)) for x in (now.earned, now.target))
-    said = f"{words.stage} {now.stage}, {words.state} {now.state}, earned {earned}: {now.action}."
+    bare = next(iter(now.actions)).lstrip("-").replace(".", "", 1).isdigit()  # a number alone does not say what to do
+    action = f"{words.action} {now.action}" if bare else now.action
+    said = f"{words.stage} {now.stage}, {words.state} {now.state}, earned {earned}: {action}."
     least = "" if now.exact else "at least "
     said += f" The target {target} is reached from here with probability {_short_percent(now.chance)}"
     if now.best_chance > now.chance + 1e-9:
