@@ -32,7 +32,7 @@ FILES = (  # files that a folder may hold
     "policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv", "policy.npz", "estimate.npz",
     *chart_files(["promise", "coverage", "policy_map"]),
 )  # fmt: skip
-PROMISE, CLAIM, LATER = "promise", "in the empirical model, not a promise", "projection"
+PROMISE, CLAIM, LATER = "promise", "empirical, not a promise", "projection"  # short: legends fit a phone
 OLD, NEW = "old policy", "new plan"
 ADAPTIVE = "estimate without an interval: the log is adaptive"
 LOGGED, ALONE, CUT = "estimate with an interval", "estimate without an interval", "no estimate: episodes were cut off"
@@ -259,6 +259,9 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
         if abs(row[5 if left else 6]) == math.inf
     ]
     rows = [[*row[:5], max(row[5], low - far), min(row[6], high + far)] for row in rows]
+    room = 0.15 * (high - low or 1.0)  # so that an arrow does not lie on the lowest or the highest value
+    low, high = low - room * any(row[3] for row in arrows), high + room * any(not row[3] for row in arrows)
+    arrows = [[*row[:2], low if row[3] else high, row[3], "-∞" if row[3] else "∞"] for row in arrows]
     columns = ("policy", "meaning", "interval", "text", "value", "low", "high")
     base = chart_of(columns, rows).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
     scale = {"domain": [low, high], "clamp": True, "nice": False, "zero": False, "padding": 12}
@@ -272,11 +275,18 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
         base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=shown),
         base.mark_text(dy=-12, fontSize=11).encode(x=x, text="text:N"),
         *(
-            chart_of(("policy", "meaning", "value", "left"), [row for row in arrows if row[3] == left])
-            .mark_point(shape=f"triangle-{side}", filled=True, size=130, opacity=1)
-            .encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]), x=x, color=colour)
+            mark.encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]), x=x)
             for left, side in ((True, "left"), (False, "right"))
             if any(row[3] == left for row in arrows)
+            for ends in [
+                chart_of(
+                    ("policy", "meaning", "value", "end"), [[*row[:3], row[4]] for row in arrows if row[3] == left]
+                )
+            ]
+            for mark in (
+                ends.mark_point(shape=f"triangle-{side}", filled=True, size=130, opacity=1).encode(color=colour),
+                ends.mark_text(dy=-12, fontSize=11).encode(text="end:N"),
+            )
         ),
     )
     said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."
