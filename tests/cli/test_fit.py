@@ -8,6 +8,7 @@ import pytest
 from helpers import assert_refused, one_line, strict
 
 import bqrl
+from bqrl.planners.objectives import read_objective
 from bqrl.results.page import PAGE
 
 
@@ -152,6 +153,36 @@ def test_a_buffer_applies_to_every_number(cli, log):
     assert_refused(cli("fit", *options, "--beta", 0.3), "beta must be a number in [0, tau] = [0, 0.2], got 0.3")
 
 
+@pytest.mark.parametrize("goal", ["chance:2", "mean", "entropic:0.5", "mean-cvar:0.2,0.5"])
+def test_every_objective_with_a_text_form_is_promised(cli, log, tmp_path, goal):
+    out = tmp_path / "result"
+    code, text, err = cli("fit", log, "--objective", goal, *KNOWN, "--unit", "QALY", "--out", out)
+    assert (code, err) == (0, "")
+    content, objective = strict((out / "result.json").read_text())["details"], read_objective(goal)
+    estimate = bqrl.fit(log, columns={"state": "condition"}, reward_range=(0, 1))
+    old, plug_in, new = content["policies"]
+    assert old["promise"] == pytest.approx(estimate.old_promise(objective))
+    assert new["promise"] == pytest.approx(estimate.solve(objective).value)
+    assert old["promise"] < old["value"] < new["promise"] < new["value"]
+    assert (old["lower"] is None, plug_in["promise"]) == (goal != "chance:2", None)
+    assert (content["limits"], content["useful"], content["headline"]["keep"]) == ([], True, "new plan")
+    projected = [row["value"] for row in content["projection"]]
+    assert new["promise"] < projected[0] < projected[1] < projected[2] < plug_in["value"]
+    assert ("QALY, assuming that" in " ".join(text.split())) == (goal != "chance:2")  # a probability has no unit
+    assert "The rows whose uncertainty" not in text
+    assert cli("report", out)[0] == 0
+    assert "confidence, " in (out / PAGE).read_text()
+
+
+def test_the_mean_needs_a_lowest_reward_and_a_chance_does_not(cli, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["episode,state,action,reward", *(f"{i},well,go,1" for i in range(300))]))
+    asked = ("fit", path, "--reward-by", "state-action", "--horizon", 2, "--objective")
+    assert_refused(cli(*asked, "mean"), "reward-range must be given to fit for the mean")
+    assert_refused(cli(*asked, "chance:1", "--at-least", "1"), "must be given for a quantile without buffer")
+    assert strict(cli(*asked, "chance:1", "--json")[1])["policies"][2]["promise"] > 0.9
+
+
 def test_the_sentences_do_not_speak_python(cli, log, tmp_path):
     """They once said "see limits(0.1)" and "got None; pass it, support= or model="."""
     lines = ["episode,state,action,reward", *(f"{i},well,wait,1\n{i},well,wait,1" for i in range(30))]
@@ -230,7 +261,11 @@ def test_counts_give_a_promise_and_posterior_draws(cli, trial, tmp_path):
     assert (out / "posterior.vl.json").is_file()
     content = strict(cli("fit", *asked, "--psa", 50, "--json")[1])
     assert content["posterior"]["share"] == 1.0
-    assert content["policies"][0]["policy"] != "logging policy"
+    assert content["policies"][0]["policy"] != "old policy"
+    exact, rounded = (strict(cli("fit", *asked, *more, "--json")[1]) for more in ((), ("--points", 3)))
+    promises = [one["policies"][1]["promise"] for one in (exact, rounded)]
+    assert promises[1] <= promises[0] == 5  # once a coarse grid was left at its end
+    assert rounded["settings"]["points"] == 3
 
 
 @pytest.mark.parametrize(

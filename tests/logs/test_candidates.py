@@ -115,5 +115,5 @@ def test_no_more_than_the_highest_promise_can_be_asked_for():
     estimate = fit(coin(400, 380), reward_range=(0, 1))
     with pytest.raises(bqrl.errors.ArgumentError, match="at_least must be at most 0, the highest promise, got 2"):
         estimate.solve(0.1, at_least=2.0)
-    with pytest.raises(bqrl.errors.ArgumentError, match="at_least must be given without a buffer"):
+    with pytest.raises(bqrl.errors.ArgumentError, match="at_least must be given for a quantile without buffer"):
         estimate.solve(0.3, 0.2, at_least=0.0)

@@ -8,6 +8,7 @@ from scipy.stats import multinomial
 
 import bqrl
 from bqrl import fit_counts
+from bqrl.display import format_number
 from bqrl.errors import FileFormatError
 
 TRIAL = {
@@ -94,6 +95,21 @@ def test_a_count_of_zero_and_support_states_allow_more_successors():
     every = fit_counts(TRIAL, WORTH, horizon=3, absorbing=["Dead"], support="states")
     assert every.balls.outcomes[0, 0].tolist() == [3, 3]
     assert "no state is possible that is not listed" in every.assumptions
+
+
+def test_support_that_lowers_the_promise_of_a_table_is_noted():
+    every, listed = (
+        fit_counts(TRIAL, WORTH, horizon=10, absorbing=["Dead"], support=support) for support in ("states", "listed")
+    )
+    for goal in (bqrl.Quantile(0.2), bqrl.Mean()):
+        low, high = every.solve(goal), listed.solve(goal)
+        assert low.value < high.value
+        (note,) = (text for text in low.remarks if "the declaration support lowers the promise" in text)
+        assert (
+            f"{format_number(high.value, direction=-1)} without it; it allows more outcomes than the data show" in note
+        )
+        assert not any("lowers the promise" in text for text in high.remarks)
+        assert every.gains(goal)[0]["without"] == high.value
 
 
 def test_lines_of_one_transition_add_up_and_rewards_may_be_random():

@@ -105,7 +105,7 @@ def test_gains_say_why_a_declaration_lowers_the_promise():
     estimate = fit(log, reward_range=(0, 1), support="states", start=start, adaptive=True)
     support = next(gain for gain in estimate.gains(0.833) if gain["declaration"] == "support")
     assert support["without"] > support["value"]
-    assert "more outcomes than the log shows" in support["note"]
+    assert "more outcomes than the data show" in support["note"]
     support = next(gain for gain in estimate.gains(0.84) if gain["declaration"] == "support")
     assert (
         support["without"] == support["value"] == 1.0

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from logged_problems import coin, two_steps
 
-from bqrl import CVaR, Mean, fit
+from bqrl import Chance, CVaR, Entropic, Law, Mean, MeanCVaR, Utility, fit
+from bqrl.laws.interval import lower_end, share_interval
 from bqrl.logs.observed import promised_levels
 
 
@@ -50,5 +51,29 @@ def test_frequencies_of_the_logged_actions():
 def test_only_quantiles_and_buffered_quantiles_have_levels():
     assert promised_levels(0.3, 0.1) == (0.3, 0.1)
     assert promised_levels(CVaR(0.2)) == (0.2, 0.2)
-    with pytest.raises(ValueError, match="must be a Quantile or Buffered for a promise"):
+    with pytest.raises(ValueError, match="must be a Quantile or Buffered here"):
         promised_levels(Mean())
+
+
+def test_the_old_policy_has_promises_for_objectives_that_are_no_quantiles():
+    estimate = fit(coin(100, 80), reward_range=(0, 1))
+    hits = share_interval(80, 100, 0.95)
+    assert estimate.logged(Chance(1.0)) == {"value": pytest.approx(0.8), "lower": hits[0], "upper": hits[1]}
+    goals = (Mean(), Entropic(0.5), Entropic(-0.5), MeanCVaR(0.5, 0.5), Utility(np.sqrt, increasing=True))
+    for goal in goals:
+        found = estimate.logged(goal)
+        assert found["lower"] == lower_end(goal, estimate.returns, 0.95, 0.0) == estimate.old_promise(goal)
+        assert 0.0 < found["lower"] < found["value"] == pytest.approx(goal(Law([0.0, 1.0], [0.2, 0.8])))
+    assert estimate.old_promise(Utility(lambda g: -g)) == -np.inf  # it may fall with the return
+    assert fit(coin(100, 80), reward_range=(0, 1), adaptive=True).old_promise(Mean()) == -np.inf
+
+
+def test_a_chance_of_the_old_policy_counts_episodes_that_were_cut_off_as_misses_and_as_hits():
+    ends = ["truncated"] * 5 + ["terminal"] * 95
+    estimate = fit(coin(100, 80) | {"end": ends}, reward_range=(0, 1), horizon=2)
+    found, hits = estimate.logged(Chance(1.0)), int(np.sum(estimate.returns == 1.0))
+    assert np.isnan(found["value"])
+    assert found["lower"] == share_interval(hits, 100, 0.95)[0]
+    assert found["upper"] == share_interval(hits + 5, 100, 0.95)[1]
+    worst = np.r_[estimate.returns, np.zeros(5)]
+    assert estimate.old_promise(Mean()) == lower_end(Mean(), worst, 0.95, 0.0)

@@ -193,8 +193,8 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
     scale = spec["layer"][1]["encoding"]["x"][
         "scale"
     ]  # once the line began at the value, as if that were the lower end
-    assert (scale["domain"], scale["clamp"]) == ([1.0, 3.0], True)
-    assert chart_values(spec, 0)[0]["low"] < 1.0
+    assert (scale["domain"], scale["clamp"]) == ([pytest.approx(0.7), 3.0], True)  # with room for the arrow
+    assert chart_values(spec, 0)[0]["low"] < 0.7
     assert "Line: an interval. Arrow: this end of the interval is infinite. No promise is possible" in " ".join(
         spec["title"]["subtitle"]
     )
@@ -247,6 +247,8 @@ def test_an_infinite_end_of_an_interval_is_an_arrow():
     spec = promise_chart({"policies": rows, "projection": []}, "return", "95 % interval").to_dict()
     shapes = [layer["mark"]["shape"] for layer in spec["layer"] if "shape" in layer["mark"]]
     assert shapes == ["triangle-left"]
+    (end,) = chart_values(spec, -1)
+    assert (end["end"], end["value"]) == ("-∞", pytest.approx(0.7))  # below every finite value, with a label
     assert "Arrow: this end of the interval is infinite." in " ".join(np.atleast_1d(spec["title"]["subtitle"]))
 
 

@@ -17,7 +17,6 @@ from bqrl.logs.acceptability import Acceptability
 from bqrl.logs.counts import fit_counts
 from bqrl.logs.estimate import Estimate
 from bqrl.logs.fit import CONFIDENCE, fit
-from bqrl.logs.observed import promised_levels
 from bqrl.logs.played import is_environment
 from bqrl.mdp.files.facts import parse_start
 from bqrl.mdp.load import load_model
@@ -108,7 +107,6 @@ class Fit(SharedOptions):
             raise ArgumentError("expected a log or --counts FILE, got " + ("neither" if self.log is None else "both"))
         words = self.words((self.log or self.counts or Path()).name)
         goal = self.goal()  # before the log is read
-        promised_levels(goal)
         check_folder(self.out, "fit", (*FILES, *POSTERIOR_FILES))
         asked = {name: getattr(self, name) for name in ARGUMENTS}
         asked |= {"columns": column_names(self.columns), "reward_range": read_value(self.reward_range or "none")}
@@ -131,10 +129,10 @@ class Fit(SharedOptions):
         settings |= {"psa": self.psa, "policy": self.policy, "cost": self.cost, "threshold": self.threshold}
         settings = {name: str(value) if isinstance(value, Path) else value for name, value in settings.items()}
         result = fit_result(estimate, promise, words, settings, draw=self.out is not None)
-        shown = list(SHOWN)
+        shown = [name for name in SHOWN if name in result.tables]
         if self.psa is not None:
             drawn = estimate.psa(promise, self.psa)
-            result, shown = with_posterior(result, drawn, words, draw=self.out is not None), [*SHOWN, "posterior"]
+            result, shown = with_posterior(result, drawn, words, draw=self.out is not None), [*shown, "posterior"]
         if self.cost is not None:
             found = self._acceptability(estimate, promise, self.cost)
             result, shown = with_acceptability(result, found, draw=self.out is not None), [*shown, "acceptability"]

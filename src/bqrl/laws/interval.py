@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import betaincinv
 from scipy.stats import binom
 
 from bqrl.laws.atoms import FloatArray
@@ -108,26 +109,32 @@ def cvar_interval(
     return lower, (upper + (min(over, tau) * highest if over else 0.0)) / tau
 
 
-def buffered_lower(returns: FloatArray, tau: float, beta: float, confidence: float, floor: float) -> float:
-    """Return a lower end for the buffered quantile of independent returns, none of which can be below `floor`.
+def lower_end(objective: Objective, returns: FloatArray, confidence: float, floor: float) -> float:
+    """Return a lower end for the objective of independent returns, none of which can be below `floor`.
 
-    With probability at least 1 - alpha the true distribution function exceeds the empirical one by at most
-    eps = sqrt(log(1 / alpha) / (2 n)) everywhere (Dvoretzky, Kiefer, Wolfowitz; Massart, for alpha <= 1 / 2). So moving the
-    mass eps from the highest returns to the floor lowers every quantile below the true one. As in `quantile_interval`,
-    alpha = (1 - confidence) / 2.
+    The objective never falls if returns rise. As in `quantile_interval`, the end fails with probability (1 - confidence) / 2.
 
     Examples
     --------
-    >>> round(buffered_lower(np.arange(1000.0), 0.5, 0.5, 0.95, 0.0), 1)
+    >>> from bqrl.laws.objectives import CVaR
+    >>> round(lower_end(CVaR(0.5), np.arange(1000.0), 0.95, 0.0), 1)
     208.4
     """
     if not math.isfinite(floor):
         return -math.inf
     n, values = returns.size, np.sort(np.maximum(returns, floor))
-    eps = min(1.0, math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * n)))
-    reached = np.minimum(np.arange(n + 1) / n + eps, 1.0)  # the highest possible distribution function
-    law = Law(np.r_[floor, values], np.diff(np.r_[0.0, reached]))
-    return float(law.buffered_quantile(tau, beta))
+    return objective(_band(values, np.full(n, 1.0 / n), n, confidence, (floor, float(values[-1])))[0])
+
+
+def share_interval(hits: int, n: int, confidence: float) -> tuple[float, float]:
+    """Return an interval that contains the probability of a hit with the stated confidence (Clopper and Pearson).
+
+    >>> [round(end, 4) for end in share_interval(97, 100, 0.95)]
+    [0.9148, 0.9938]
+    """
+    alpha = (1.0 - confidence) / 2.0
+    lower = float(betaincinv(hits, n - hits + 1.0, alpha)) if hits else 0.0
+    return lower, float(betaincinv(hits + 1.0, n - hits, 1.0 - alpha)) if hits < n else 1.0
 
 
 def sampled_interval(
@@ -162,11 +169,24 @@ def sampled_interval(
     if isinstance(objective, Quantile):
         found = quantile_interval(np.repeat(values, np.rint(n * mass).astype(np.int64)), objective.tau, confidence)
         return max(found["lower"], ends[0]), min(found["upper"], ends[1])
+    lowest, highest = _band(values, mass, n, confidence, ends)
+    return objective(lowest), objective(highest)
+
+
+def _band(
+    values: FloatArray, mass: FloatArray, n: int, confidence: float, ends: tuple[float, float]
+) -> tuple[Law, Law]:
+    """Return the lowest and the highest law near that of `n` independent returns, given in increasing order.
+
+    With probability at least 1 - alpha the true distribution function exceeds the empirical one by at most
+    eps = sqrt(log(1 / alpha) / (2 n)) everywhere (Dvoretzky, Kiefer, Wolfowitz; Massart, for alpha <= 1 / 2). So moving the
+    mass eps from the highest returns to the lowest possible one lowers every quantile below the true one, and the other way
+    round. Here alpha = (1 - confidence) / 2.
+    """
     eps, reached = math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * n)), np.minimum(np.cumsum(mass), 1.0)
     reached[-1] = 1.0
     lowest = Law(np.r_[ends[0], values], np.diff(np.minimum(np.r_[-eps, 0.0, reached] + eps, 1.0)))
-    highest = Law(np.r_[values, ends[1]], np.diff(np.maximum(np.r_[0.0, reached, 1.0 + eps] - eps, 0.0)))
-    return objective(lowest), objective(highest)
+    return lowest, Law(np.r_[values, ends[1]], np.diff(np.maximum(np.r_[0.0, reached, 1.0 + eps] - eps, 0.0)))
 
 
 def _position_below(n: int, tau: float, alpha: float) -> int:

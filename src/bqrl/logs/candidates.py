@@ -113,7 +113,7 @@ def _candidates(
     for scale in SCALES:
         less = None if kernels.missing is None else scale * kernels.missing
         done = sweep(mdp, policy.grid, half=scale * kernels.half, sense=ROBUST, missing=less)
-        low = int(policy.grid.column(0, least))
+        low = min(int(policy.grid.column(0, least)), targets.size - 1)  # a coarse grid may end below
         high = max(low, int(best_column(np.maximum.accumulate(done.root[:-1]), kernels.level)))
         high = min(high + 1, targets.size - 1) if scale == 1.0 else high  # the robust plan itself is known
         while high > low:  # the highest target whose plan keeps the promise, by bisection

@@ -9,6 +9,7 @@ that are not known gives each row delta / R.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import check_outcomes
 from bqrl.mdp.table import from_columns
 from bqrl.mdp.validation import check_discount, check_horizon
+from bqrl.planners.robust import lowest_return
 
 Pay = Callable[[str, str, str], float]
 
@@ -72,7 +74,8 @@ def fit_counts(
     known : list of tuples, file or frame, optional
         Rows known exactly: (state, action, next_state, probability, reward).
     support : "listed" or "states"
-        Which successors a row may have: those that the table lists for it, or every state.
+        Which successors a row may have: those that the table lists for it, or every state, which may lower the promise; a note
+        of the plan then says so.
     outcomes : mapping, optional
         Further outcomes by name, such as {"cost": {("Well", "treat"): 900.0}}, each a dict or a function as in `rewards`; 0
         in absorbing states. `estimate.acceptability` compares strategies by them.
@@ -98,11 +101,16 @@ def fit_counts(
     counted.pay(pay)
     counted.pay_further(further | {k: _paid_by(v, f"outcomes[{k!r}]") for k, v in check_outcomes(outcomes).items()})
     mdp, balls = counted.finish(H, start, discount, 1.0 - confidence)
-    lowest = sum(float(mdp.stage(h).reward.min()) * discount**h for h in range(H))
+    lowest = lowest_return(mdp)
+    listed = partial(
+        fit_counts, table, rewards, horizon=H, confidence=confidence, columns=columns, start=start, discount=discount,
+        absorbing=[counted.states[s] for s in counted.absorbing], known=known, outcomes=outcomes,
+    )  # fmt: skip
     return Estimate(
         mdp=mdp, balls=balls, confidence=confidence, returns=np.empty(0), assumptions=counted.assumptions(start, H),
         episodes=0, steps=int(balls.visits.sum()), tries=balls.visits, uncounted=np.zeros((1, mdp.S), np.int64),
         start_atoms=0, floor=lowest, lowest=lowest, added=(), adaptive=True,  # there is no old policy
+        refits={"support": listed} if support == "states" else {},
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from bqrl.checks import bad_value, number, whole
 from bqrl.display import Charted, views
 from bqrl.errors import ArgumentError, FileFormatError
+from bqrl.laws.law import Law
 from bqrl.laws.objectives import (
     LEVEL_SLACK,
     Buffered,
@@ -61,6 +62,7 @@ from bqrl.planners.facts import (
     WorthMore,
 )
 from bqrl.planners.plan import Plan
+from bqrl.planners.robust import lowest_return
 from bqrl.planners.solve import solve
 from bqrl.planners.uncertain import half_radius, robust_value
 from bqrl.policies.protocol import Names, Policy
@@ -73,7 +75,7 @@ INDEPENDENT = "the logged episodes are independent and follow one policy, which 
 COMPLETE = "are complete, and none is longer"  # assumptions with these words also concern the old policy
 LOWERS = (
     "the promise is higher without it",
-    "it allows more outcomes than the log shows, and radii grow with their number",
+    "it allows more outcomes than the data show, and radii grow with their number",
 )
 
 
@@ -129,7 +131,7 @@ class Estimate(Observed, Charted):
         ----------
         objective : Objective or float
             `Quantile(0.1)`, `CVaR(0.1)`, `Mean()`, `Chance(100)` and so on, as in `bqrl.solve`; a number is the level of a
-            quantile, as is `tau`. A `Utility` must never fall with the return. The old policy has promises for quantiles only.
+            quantile, as is `tau`. A `Utility` must never fall with the return.
         beta : float
             Buffer of a level, as in `bqrl.solve`.
         tau : float
@@ -155,51 +157,15 @@ class Estimate(Observed, Charted):
         'With 95 % confidence, in half of all episodes you get at least 1,'
         """
         goal = check_objective(objective, tau, beta)
-        if not isinstance(goal, Quantile | Buffered):
-            if at_least is not None:
-                raise bad_value("at_least", at_least, "be given with a Quantile only", goal.label)
-            return self._solve_other(goal, options)
-        tau, beta = goal.tau, goal.beta
-        if at_least is not None and beta > 0.0:
-            raise bad_value("at_least", at_least, "be given without a buffer", f"beta={beta:g}")
-        key = tau, beta, None if at_least is None else number(at_least, "at_least")
+        if at_least is not None and not isinstance(goal, Quantile):
+            raise bad_value("at_least", at_least, "be given for a quantile without buffer", goal.label)
+        key = goal, None if at_least is None else number(at_least, "at_least")
         if options or key not in self._memo:
             plan = self._new_plan(*key, options)
             if options:
                 return plan
             self._memo[key] = plan
         return cast(Plan, self._memo[key])
-
-    def _solve_other(self, goal: Objective, options: dict[str, Any]) -> Plan:
-        """Return the plan with the best guarantee over the balls for an objective that is no quantile (planners/robust.py)."""
-        if options or goal not in self._memo:
-            plan = self._robust_other(goal, *self._ball(1), options)
-            least = self._robust_other(goal, self._unlearnt, None, options).value
-            fact = Promised(
-                value=plan.value, objective=goal, confidence=self.confidence, episodes=self.episodes,
-                assumptions=self.assumptions, no_data=plan.value <= least + 1e-9 * max(1.0, abs(least)),
-                start_estimated=self.start_atoms > 0,
-            )  # fmt: skip
-            proofs = (note for note in plan.notes if not isinstance(note, Guaranteed))
-            details = plan.details | {"estimate": self, "chosen": ROBUST_PLAN, "old_promise": -math.inf}
-            details |= {"confidence": self.confidence, "assumptions": self.assumptions}
-            plan = replace(plan, notes=(fact, *self._open_states(), *proofs), details=details)
-            if options:
-                return plan
-            self._memo[goal] = plan
-        return cast(Plan, self._memo[goal])
-
-    def _robust_other(
-        self, goal: Objective, radius: FloatArray, missing: FloatArray | None, options: dict[str, Any]
-    ) -> Plan:
-        """Return the robust plan for these radii; a target below every return that was seen is missed by unseen outcomes."""
-        asked = goal
-        if self._has_misses:
-            if not isinstance(goal, Chance):
-                self._require_range(goal)
-            asked = Chance(max(goal.target, self.lowest))
-        options = options | {"missing": missing, "start_error": self.start_error()}
-        return replace(solve(self.mdp, asked, radius=radius, attitude="robust", **options), objective=goal)
 
     def _require_range(self, goal: Objective) -> NoReturn:
         """Raise the error for an objective that depends on how low unseen rewards are."""
@@ -211,27 +177,25 @@ class Estimate(Observed, Charted):
         """The radii without any data, shape (H, S, A): 2, and 0 where rows are declared known."""
         return np.broadcast_to(np.where(self.balls.known, 0.0, 2.0), (self.mdp.H, self.mdp.S, self.mdp.A))
 
-    def _new_plan(self, tau: float, beta: float, at_least: float | None, options: dict[str, Any]) -> Plan:
+    def _new_plan(self, goal: Objective, at_least: float | None, options: dict[str, Any]) -> Plan:
         """Return the plan of `solve`."""
-        plan = self._solve_robust(tau, beta, *self._ball(1), self.start_error(), options)
+        plan = self._solve_robust(goal, *self._ball(1), self.start_error(), options)
         if at_least is not None and at_least > plan.value:
             highest = "this log promises nothing" if plan.value == -math.inf else f"be at most {plan.value:g}"
             raise bad_value("at_least", at_least, f"{highest}, the highest promise", remedy="lower it")
-        plain = plan if self._is_exact else self.plug_in(tau, beta, **options)
+        plain = plan if self._is_exact else self.plug_in(goal, **options)
         chosen = self._choose(plan, plain, at_least)
-        value = plan.value if at_least is None else max(at_least, self._kernels(tau).promise_of(chosen.policy))
-        facts: list[Fact] = [self._promised(tau, beta, value), *self._open_states()]
+        value = plan.value if at_least is None else max(at_least, self.promise_of(chosen.policy, goal))
+        facts: list[Fact] = [self._promised(goal, value), *self._open_states()]
         facts += [] if self.drift is None else [Drift(p_value=self.drift)]
         facts += [*self._same_promise(plan, chosen, at_least), *self._worth_more(plan, plain, chosen)]
-        facts += self._lowered(tau, beta, plan.value)
+        facts += self._lowered(goal, plan.value)
         proofs = (note for note in plan.notes if not isinstance(note, Guaranteed))  # the promise replaces it
         self._name(chosen.policy)
-        details = plan.details | {
-            "estimate": self, "chosen": chosen.name, "old_promise": self.old_promise(tau, beta),
-        }  # fmt: skip
+        details = plan.details | {"estimate": self, "chosen": chosen.name, "old_promise": self.old_promise(goal)}
         return replace(
             plan, value=value, policy=chosen.policy, law=chosen.law, law_upper=chosen.law_upper, notes=(*facts, *proofs),
-            nominal=plan.objective(chosen.law), details=details,
+            nominal=goal(chosen.law), details=details,
         )  # fmt: skip
 
     def _choose(self, plan: Plan, plain: Plan, at_least: float | None) -> Choice:
@@ -242,9 +206,9 @@ class Estimate(Observed, Charted):
         )
         if self._is_exact:  # the robust plan is the plug-in plan
             return robust
-        if self.trivial(plan.value):
+        if self.trivial(plan.value, plan.objective):
             return plug_in
-        if plan.beta > 0.0:  # the planner has compared several policies
+        if not isinstance(plan.objective, Quantile):  # promises of other policies are proven for quantiles only
             return robust
         least = plan.value if at_least is None else at_least
         return choose(
@@ -301,7 +265,7 @@ class Estimate(Observed, Charted):
         """Return the fact that another policy than the robust plan is handed out."""
         if chosen.name == ROBUST_PLAN:
             return []
-        useless = self.trivial(plan.value)
+        useless = self.trivial(plan.value, plan.objective)
         return [
             SamePromise(
                 name=chosen.name, objective=plan.objective, value=plan.objective(chosen.law), robust=plan.objective(plan.law),
@@ -312,24 +276,24 @@ class Estimate(Observed, Charted):
     def _worth_more(self, plan: Plan, plain: Plan, chosen: Choice) -> list[Fact]:
         """Return the fact that the plug-in plan is worth more in the empirical model, but promises less; empty if not so."""
         value, least = plan.objective(plain.law), plan.objective(chosen.law)
-        if plan.beta > 0.0 or value <= least:
+        if not isinstance(plan.objective, Quantile) or value <= least:
             return []
-        promise = self.promise_of(plain, plan.tau)
+        promise = self.promise_of(plain, plan.objective)
         if self.trivial(promise):
             return []
         return [WorthMore(objective=plan.objective, value=value, chosen=least, promise=promise)]
 
-    def _lowered(self, tau: float, beta: float, value: float) -> list[Fact]:
+    def _lowered(self, goal: Objective, value: float) -> list[Fact]:
         """Return the fact that the declared support lowers the promise, as it may; empty if it does not."""
         if "support" not in self.refits:
             return []
         try:
-            without = self.refits["support"]()._projected_value(tau, beta, 1)
+            without = self.refits["support"]()._projected_value(goal, 1)
         except (ArgumentError, FileFormatError):  # the log cannot be fitted without it
             return []
         if without <= value:
             return []
-        return [LowersPromise(declaration="support", value=value, without=without, why=LOWERS[1])]
+        return [LowersPromise(declaration="support", objective=goal, value=value, without=without, why=LOWERS[1])]
 
     def plug_in(self, tau: Objective | float, beta: float = 0.0, **options: Any) -> Plan:
         """Return the plan that treats the empirical model as the true one; its value is not a promise."""
@@ -349,7 +313,7 @@ class Estimate(Observed, Charted):
 
         Parameters
         ----------
-        tau : Quantile, Buffered or float
+        tau : Objective or float
             The objective, or the level of a quantile in (0, 1).
         beta : float
             Buffer of the level.
@@ -359,43 +323,42 @@ class Estimate(Observed, Charted):
         float
             -inf if nothing is guaranteed.
         """
-        tau, beta = promised_levels(tau, beta)
-        if ("without data", tau, beta) not in self._memo:
-            plan = self._solve_robust(tau, beta, self._unlearnt, None, self.start_error(), {})
-            self._memo["without data", tau, beta] = plan.value
-        return cast(float, self._memo["without data", tau, beta])
+        key = "without data", check_objective(tau, beta=beta)
+        if key not in self._memo:
+            self._memo[key] = self._solve_robust(key[1], self._unlearnt, None, self.start_error(), {}).value
+        return cast(float, self._memo[key])
 
-    def _uses_no_data(self, tau: float, beta: float, value: float) -> bool:
+    def _uses_no_data(self, goal: Objective, value: float) -> bool:
         """Return whether a promise is not higher than the one without data."""
-        least = self.without_data(tau, beta)
+        least = self.without_data(goal)
         return value <= least + 1e-9 * max(1.0, abs(least)) if math.isfinite(least) else value == least
 
     def _solve_robust(
-        self, tau: float, beta: float, radius: FloatArray, missing: FloatArray | None, error: float,
-        options: dict[str, Any],
-    ) -> Plan:  # fmt: skip
+        self, goal: Objective, radius: FloatArray, missing: FloatArray | None, error: float, options: dict[str, Any]
+    ) -> Plan:
         """Return the robust plan for these radii, unseen masses and error of the first state."""
-        if beta > 0.0 and self._has_misses:
-            self._require_range(Buffered(tau, beta))
-        level = tau - error
-        if level <= (LEVEL_SLACK if beta > 0.0 else 0.0):
-            plan = self.plug_in(tau, beta, **options)
-            value = -math.inf
-        else:
-            inner = min(beta, level)
-            plan = solve(self.mdp, level, inner, radius=radius, attitude="robust", missing=missing, **options)
+        if self._has_misses and not isinstance(goal, Quantile | Chance):
+            self._require_range(goal)
+        ball = options | {"radius": radius, "attitude": "robust", "missing": missing}
+        if not isinstance(goal, Quantile | Buffered):
+            asked = goal
+            if isinstance(goal, Chance) and self._has_misses:  # unseen outcomes miss also the lowest targets
+                asked = Chance(max(goal.target, self.lowest))
+            plan = solve(self.mdp, asked, start_error=error, **ball)
             value = plan.value
-            value = self._with_worst(value, inner, beta)
+        elif (level := goal.tau - error) <= (LEVEL_SLACK if goal.beta > 0.0 else 0.0):
+            plan, value = self.plug_in(goal, **options), -math.inf
+        else:
+            inner = min(goal.beta, level)
+            plan = solve(self.mdp, level, inner, **ball)
+            value = self._with_worst(plan.value, inner, goal.beta)
             value = -math.inf if self._below_all(value) else value
-        law = plan.law
-        objective = quantile_objective(tau, beta)
-        nominal = objective(law)
         details = plan.details | {"confidence": self.confidence, "assumptions": self.assumptions, "start_error": error}
-        return replace(plan, objective=objective, value=value, nominal=nominal, attitude="robust", details=details)
+        return replace(plan, objective=goal, value=value, nominal=goal(plan.law), attitude="robust", details=details)
 
     def _with_worst(self, value: float, inner: float, beta: float) -> float:
         """Return a buffered quantile whose levels below the start error contribute the lowest return."""
-        return (inner * value + (beta - inner) * self._worst_return()) / beta if beta > inner else value
+        return (inner * value + (beta - inner) * lowest_return(self.mdp)) / beta if beta > inner else value
 
     def _below_all(self, value: float) -> bool:
         """Return whether a value lies below all returns that are possible without an unseen outcome."""
@@ -408,26 +371,22 @@ class Estimate(Observed, Charted):
         unseen = None if missing is None else np.broadcast_to(missing, shape)
         return np.broadcast_to(self.balls.radii(more), shape), unseen
 
-    def _worst_return(self) -> float:
-        """Return the lowest return of the model."""
-        paid = [float(self.mdp.stage(h).reward.min()) * self.mdp.discount**h for h in range(self.mdp.H)]
-        return float(np.sum(paid))
+    def trivial(self, value: float, objective: Objective | None = None) -> bool:
+        """Return whether a promise, by default of a quantile, is useless: -inf or what the lowest possible return gives."""
+        lowest = 0.0 if objective is not None and objective.probability else -math.inf
+        if math.isfinite(self.floor):
+            lowest = self.floor if objective is None else objective(Law([self.floor], [1.0]))
+        return value == -math.inf or (math.isfinite(lowest) and value <= lowest + 1e-9 * max(1.0, abs(lowest)))
 
-    def trivial(self, value: float) -> bool:
-        """Return whether a promise is useless: it is -inf or the lowest possible return."""
-        lowest = self.floor + 1e-9 * max(1.0, abs(self.floor)) if math.isfinite(self.floor) else -math.inf
-        return value == -math.inf or value <= lowest
-
-    def _promised(self, tau: float, beta: float, value: float) -> Promised:
+    def _promised(self, goal: Objective, value: float) -> Promised:
         """Return the promise as a fact, with its assumptions."""
-        declare = "reward_range" if self._has_misses else ""
-        if self.start_error() >= tau:
+        declare, none = "reward_range" if self._has_misses else "", value == -math.inf
+        if self.start_error() >= getattr(goal, "tau", math.inf):
             declare = "start"
-        none = value == -math.inf
         return Promised(
-            value=value, objective=quantile_objective(tau, beta), confidence=self.confidence, episodes=self.episodes,
-            assumptions=self.assumptions, no_data=not none and self._uses_no_data(tau, beta, value),
-            start_estimated=self.start_atoms > 0, declare=declare if none else "", old=self.old_promise(tau, beta),
+            value=value, objective=goal, confidence=self.confidence, episodes=self.episodes, assumptions=self.assumptions,
+            no_data=not none and self._uses_no_data(goal, value), start_estimated=self.start_atoms > 0,
+            declare=declare if none else "", old=self.old_promise(goal),
             old_assumptions=(INDEPENDENT, *(text for text in self.assumptions if COMPLETE in text)),
         )  # fmt: skip
 
@@ -572,8 +531,9 @@ class Estimate(Observed, Charted):
     def obstacle(self, tau: Objective | float, beta: float = 0.0) -> Fact | None:
         """Return the fact behind `reason`: what prevents a useful promise; None if there is a useful promise."""
         tau, beta = promised_levels(tau, beta)
-        value = self.solve(tau, beta).value
-        if not self.trivial(value) and (not self._uses_no_data(tau, beta, value) or self._is_exact):
+        goal = quantile_objective(tau, beta)
+        value = self.solve(goal).value
+        if not self.trivial(value) and (not self._uses_no_data(goal, value) or self._is_exact):
             return None
         if self.start_error() >= tau:
             return UnknownStart(mass=self.start_error())
@@ -606,7 +566,7 @@ class Estimate(Observed, Charted):
 
         Parameters
         ----------
-        tau : Quantile, Buffered or float
+        tau : Objective or float
             The objective, or the level of a quantile in (0, 1).
         beta : float
             Buffer of the level.
@@ -619,12 +579,12 @@ class Estimate(Observed, Charted):
             if nothing was declared, and for an estimate from a file. Each promise holds with the stated confidence; the
             higher of two promises need not, so choose the declarations before you see the promises.
         """
-        tau, beta = promised_levels(tau, beta)
-        value = self.solve(tau, beta).value if self.refits else math.nan
+        goal = check_objective(tau, beta=beta)
+        value = self.solve(goal).value if self.refits else math.nan
         found = []
         for name, refit in self.refits.items():
             try:
-                without, note = refit()._projected_value(tau, beta, 1), ""
+                without, note = refit()._projected_value(goal, 1), ""
             except (ArgumentError, FileFormatError) as fault:
                 missing = isinstance(fault, ArgumentError) and fault.value is None
                 without, note = None, f"it requires {fault.name}" if missing else str(fault)
@@ -641,7 +601,7 @@ class Estimate(Observed, Charted):
 
         Parameters
         ----------
-        tau : Quantile, Buffered or float
+        tau : Objective or float
             The objective, or the level of a quantile in (0, 1).
         beta : float
             Buffer of the level.
@@ -652,15 +612,15 @@ class Estimate(Observed, Charted):
             `step`, in words; `value` and `with_it`, the promise of the new plan now and the projected one. Steps that do not
             raise the promise are left out; the list is empty for an estimate from a file.
         """
-        tau, beta = promised_levels(tau, beta)
-        found, value = [], self.solve(tau, beta).value if self.trials else math.nan
+        goal = check_objective(tau, beta=beta)
+        found, value = [], self.solve(goal).value if self.trials else math.nan
         for step, trial in self.trials.items():
             try:
                 other = trial()
             except (ArgumentError, FileFormatError):  # the log contradicts it
                 continue
             if not contradicted(self.mdp, other.mdp, (self.radii, other.radii), self.seen):
-                projected = other._projected_value(tau, beta, 1)
+                projected = other._projected_value(goal, 1)
                 if projected > value + (1e-9 * abs(value) if math.isfinite(value) else 0.0):
                     found.append({"step": step, "value": value, "with_it": projected})
         return sorted(found, key=lambda one: -float(one["with_it"]))
@@ -672,7 +632,7 @@ class Estimate(Observed, Charted):
 
         Parameters
         ----------
-        tau : Quantile, Buffered or float
+        tau : Objective or float
             The objective, or the level of a quantile in (0, 1).
         factors : tuple of int
             Multiples of the number of episodes.
@@ -684,15 +644,15 @@ class Estimate(Observed, Charted):
         list of dict
             factor, episodes (transitions, for a table of counts), value.
         """
-        tau, beta = promised_levels(tau, beta)
+        goal = check_objective(tau, beta=beta)
         return [
-            {"factor": more, f"{self._unit}s": self._size * more, "value": self._projected_value(tau, beta, more)}
+            {"factor": more, f"{self._unit}s": self._size * more, "value": self._projected_value(goal, more)}
             for more in (whole(factor, "factors", 1) for factor in factors)
         ]
 
-    def _projected_value(self, tau: float, beta: float, more: int) -> float:
+    def _projected_value(self, goal: Objective, more: int) -> float:
         """Return the promise with `more` times as many episodes of the same frequencies."""
-        return self._solve_robust(tau, beta, *self._ball(more), self.start_error(more), {}).value
+        return self._solve_robust(goal, *self._ball(more), self.start_error(more), {}).value
 
     # -- rows, words, files ----------------------------------------------------------------------------------------------
 

@@ -11,13 +11,15 @@ import numpy as np
 from bqrl.checks import bad_value, exact_text
 from bqrl.display import count_of
 from bqrl.errors import ArgumentError
-from bqrl.laws.interval import buffered_lower, quantile_interval
+from bqrl.laws.interval import lower_end, quantile_interval, share_interval
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Buffered, Objective, Quantile, check_objective
 from bqrl.logs.balls import Balls
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
+from bqrl.planners.chance import Chance
 from bqrl.planners.facts import OpenStates
+from bqrl.planners.utility import Utility
 
 
 def promised_levels(given: Objective | float, beta: float = 0.0) -> tuple[float, float]:
@@ -129,7 +131,7 @@ class Observed:
 
         Parameters
         ----------
-        tau : Quantile, Buffered or float
+        tau : Objective or float
             The objective, or the level of a quantile in (0, 1).
         beta : float
             Buffer of the level.
@@ -140,27 +142,35 @@ class Observed:
             value, lower and upper. Each end fails with probability (1 - confidence) / 2 at most, and `lower` is the promise
             of the old policy. Episodes that were cut off may have any return, which widens the interval; the value is NaN if
             it depends on their returns, because complete episodes may differ from the others. An end is infinite if there
-            are too few complete episodes or the log is adaptive; with a buffer, the upper one always is, and the lower one is
-            without a lowest return.
+            are too few complete episodes or the log is adaptive. Quantiles and chances have two ends; for other objectives
+            the upper one is infinite, and the lower one is without a lowest return, or for a `Utility` that is not declared
+            increasing.
         """
-        tau, beta = promised_levels(tau, beta)
+        goal = check_objective(tau, beta=beta)
         if not self.episodes:
             raise ArgumentError("expected logged episodes, got a table of counts, which no policy logged", name="log")
         if not self.returns.size:
             message = "expected a complete episode, got only truncated ones, whose returns are unknown"
             raise ArgumentError(f"{message}; declare ends as terminal", name="ends")
         cut_off = np.full(self.episodes - self.returns.size, math.inf)  # their returns may be anything
-        lowest = np.r_[self.returns, -cut_off]
-        if beta > 0.0:
-            law = Law(self.returns, np.full(self.returns.size, 1.0 / self.returns.size))
-            value = math.nan if cut_off.size else law.buffered_quantile(tau, beta)
-            lower, upper = buffered_lower(lowest, tau, beta, self.confidence, self.floor), math.inf
-        else:
+        lowest, n = np.r_[self.returns, -cut_off], self.returns.size
+        if isinstance(goal, Quantile):
             low, high = (
-                quantile_interval(given, tau, self.confidence) for given in (lowest, np.r_[self.returns, cut_off])
+                quantile_interval(given, goal.tau, self.confidence) for given in (lowest, np.r_[self.returns, cut_off])
             )
             value = low["value"] if low["value"] == high["value"] else math.nan
             lower, upper = low["lower"], high["upper"]
+        else:
+            value, upper = goal(Law(self.returns, np.full(n, 1.0 / n))), math.inf
+            if isinstance(goal, Chance):
+                hits = round(value * n)
+                lower = share_interval(hits, self.episodes, self.confidence)[0]
+                upper = share_interval(hits + cut_off.size, self.episodes, self.confidence)[1]
+            elif isinstance(goal, Utility) and not goal.increasing:
+                lower = -math.inf
+            else:
+                lower = lower_end(goal, lowest, self.confidence, self.floor)
+            value = math.nan if cut_off.size else value
         if self.adaptive:
             lower, upper = -math.inf, math.inf
         return {"value": value, "lower": lower, "upper": upper}

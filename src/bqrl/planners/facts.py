@@ -221,6 +221,7 @@ class LowersPromise(Fact):
     """A declaration lowers the promise."""
 
     declaration: str
+    objective: Objective
     value: float  # the promise with it
     without: float
     why: str

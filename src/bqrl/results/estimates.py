@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from bqrl.display import format_number, percent
-from bqrl.laws.objectives import quantile_objective
+from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile, quantile_objective
 from bqrl.logs.estimate import Estimate
+from bqrl.planners.chance import Chance
 from bqrl.planners.facts import Fact, Promised
 from bqrl.planners.plan import Plan
 from bqrl.policies.forward import play_shares
@@ -31,7 +32,7 @@ FILES = (  # files that a folder may hold
     "policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv", "policy.npz", "estimate.npz",
     *chart_files(["promise", "coverage", "policy_map"]),
 )  # fmt: skip
-PROMISE, CLAIM, LATER = "promise", "in the empirical model, not a promise", "projection"
+PROMISE, CLAIM, LATER = "promise", "empirical, not a promise", "projection"  # short: legends fit a phone
 OLD, NEW = "old policy", "new plan"
 ADAPTIVE = "estimate without an interval: the log is adaptive"
 LOGGED, ALONE, CUT = "estimate with an interval", "estimate without an interval", "no estimate: episodes were cut off"
@@ -43,42 +44,44 @@ COLOURS = {
     ADAPTIVE: charts.GREY,
     LATER: charts.SKY,
 }
+HAVE_INTERVALS = (Quantile, Chance)  # the old policy has an interval with two ends
+USUAL = Mean()  # an objective whose values are amounts
 LIMITING, OTHER = "limits the promise", "other rows"
 
 
 def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dict[str, Any]:
     """An estimate and its promise as JSON values, as printed by `bqrl fit --json`."""
-    levels = tau, beta = promise.tau, promise.beta
-    none: dict[str, Any] = {"lower": None, "upper": None}
+    goal, none = promise.objective, {"lower": None, "upper": None}
     logged: dict[str, Any] = {"value": None, **none, "meaning": CUT}
     if estimate.returns.size:
-        found = estimate.logged(*levels)
-        meaning = LOGGED if beta == 0.0 else ALONE
-        logged = found | (none if beta else {}) | {"meaning": meaning}
+        found = estimate.logged(goal)
+        two_ends = isinstance(goal, HAVE_INTERVALS)
+        logged = found | ({} if two_ends else none) | {"meaning": LOGGED if two_ends else ALONE}
         if math.isnan(found["value"]):
             logged |= {"value": None, "meaning": CUT}
     if estimate.adaptive:
         logged |= none | {"meaning": ADAPTIVE}
-    obstacle, plug_in = estimate.obstacle(tau, beta), estimate.plug_in(*levels)
     promised, others = split_promise(promise)
+    plug_in, limited = estimate.plug_in(goal), isinstance(goal, Quantile | Buffered)
+    obstacle = estimate.obstacle(goal) if limited else None
+    proven = min(estimate.promise_of(plug_in, goal), promise.value) if limited else -math.inf
     return {
         "policies": [
             *([{"policy": OLD, "promise": _finite(promised.old), **logged}] if estimate.episodes else []),
-            {"policy": "plug-in plan", "promise": _finite(min(estimate.promise_of(plug_in, *levels), promise.value))}
-            | {"value": plug_in.value, **none, "meaning": CLAIM},
+            {"policy": "plug-in plan", "promise": _finite(proven), "value": plug_in.value, **none, "meaning": CLAIM},
             {"policy": NEW, "promise": _finite(promise.value), "value": promise.nominal, **none, "meaning": CLAIM},
         ],
         "headline": {"keep": OLD if promised.keep_old else NEW, "promise": max(promised.old, promise.value)},
         "sentence": remark(promised, words),
         "notes": [remark(fact, words) for fact in others if fact != obstacle],
-        "without_data": estimate.without_data(*levels),
-        "useful": obstacle is None,
+        "without_data": estimate.without_data(goal),
+        "useful": obstacle is None if limited else not (promised.no_data or estimate.trivial(promise.value, goal)),
         "reason": None if obstacle is None else remark(obstacle, words),
-        "gains": estimate.gains(*levels),
-        "helps": estimate.helps(*levels),
+        "gains": estimate.gains(goal),
+        "helps": estimate.helps(goal),
         "coverage": estimate.coverage(),
-        "limits": estimate.limits(tau),
-        "projection": estimate.projection(tau, beta=beta),
+        "limits": estimate.limits(goal) if limited else [],
+        "projection": estimate.projection(goal),
         "assumptions": list(estimate.assumptions),
     }
 
@@ -116,11 +119,14 @@ def fit_result(
         tables = {"policies": tables.pop("policies")} | decisions | tables
     seen, sentences = content["coverage"], [content["sentence"]]
     if content["reason"] is not None:
-        none = estimate.trivial(promise.value)
+        none = estimate.trivial(promise.value, promise.objective)
         adds = "No useful promise is possible for a new plan" if none else "Why the data add nothing to the promise"
         sentences.append(f"{adds}: {content['reason']}.")
-    asides = [*map(sentence, content["notes"]), *(gain_sentence(gain, words) for gain in content["gains"])]
-    asides += [help_sentence(one, words) for one in content["helps"][:MAX_HELPS]]
+    asides = [
+        *map(sentence, content["notes"]),
+        *(gain_sentence(gain, words, promise.objective) for gain in content["gains"]),
+    ]
+    asides += [help_sentence(one, words, promise.objective) for one in content["helps"][:MAX_HELPS]]
     asides.append(
         f"Coverage: {estimate.data_words(words)}, "
         f"{seen['rows_seen']} of {seen['rows']} rows seen, median visits {seen['median_visits']:g}."
@@ -138,7 +144,7 @@ def fit_result(
     return with_charts(result, lambda: fit_charts(content, estimate, promise, words)) if draw else result
 
 
-def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
+def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN, goal: Objective = USUAL) -> str:
     """What one declaration adds to the promise.
 
     >>> gain_sentence({"declaration": "stationary", "without": 14.0, "value": 16.0, "note": ""})
@@ -147,59 +153,58 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN) -> str:
     name, ends = gain["declaration"], [gain["value"], gain["without"]]
     if gain["without"] is None:
         return f"Without the declaration {name} this log cannot be fitted: {gain['note']}."
-    value, without = ("none" if x == -math.inf else words.amount(format_number(x, direction=-1)) for x in ends)
+    value, without = ("none" if x == -math.inf else words.value(goal, x) for x in ends)
     why = f": {gain['note']}" if gain["note"] else ""
     return f"The promise is {value} with the declaration {name} and {without} without it{why}."
 
 
-def help_sentence(one: Mapping[str, Any], words: Words = PLAIN) -> str:
+def help_sentence(one: Mapping[str, Any], words: Words = PLAIN, goal: Objective = USUAL) -> str:
     """What one step would add to the promise, as a projection.
 
     >>> help_sentence({"step": "record the event of every step", "value": 117.0, "with_it": 185.0})
     'What would help, if it is true: record the event of every step; 117 becomes about 185 (a projection, not a promise).'
     """
-    now, then = (
-        "no promise" if x == -math.inf else words.amount(format_number(x, direction=-1))
-        for x in (one["value"], one["with_it"])
-    )
+    now, then = ("no promise" if x == -math.inf else words.value(goal, x) for x in (one["value"], one["with_it"]))
     return f"What would help, if it is true: {one['step']}; {now} becomes about {then} (a projection, not a promise)."
 
 
 def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, ResultTable]:
     """The tables of the folder by name."""
-    quantile = {"value": words.titled(promise.objective.label)}
+    goal, titled = promise.objective, str if promise.objective.probability else words.titled
+    value = {"value": titled(goal.label)}
     stage = {"stage": words.stage, "state": words.state, "action": words.action}
-    ends, promised = {name: words.titled(name) for name in ("lower", "upper")}, {"promise": words.titled("promise")}
+    ends = {name: titled(name) for name in ("lower", "upper", "promise")}
     target = words.amount(format_number(content["limits"][0]["target"])) if content["limits"] else ""
     below = f"adds most to the probability of a return below {target}"
     adding = f"{below}, the lowest that is not promised"
-    if promise.beta:  # costs refer to a target, which a buffered quantile does not have
-        of = quantile_objective(promise.tau).label
-        adding = f"{below}, the lowest that is not promised for the {of}, a bound on the {promise.objective}"
+    if isinstance(goal, Buffered):  # costs refer to a target, which a buffered quantile does not have
+        of = quantile_objective(goal.tau).label
+        adding = f"{below}, the lowest that is not promised for the {of}, a bound on the {goal}"
     limits = [{key: value for key, value in row.items() if key != "target"} for row in content["limits"]]
     costs, radii = stage | {"cost": "added probability"}, stage | {"radius": "l1 radius"}
-    gained = {"without": words.titled("promise without it"), "value": words.titled("promise")}
+    gained = {"without": titled("promise without it"), "value": titled("promise")}
     old = "policy that wrote the log, the " if estimate.episodes else ""
     policies = f"The {old}plug-in plan and the new plan, with the promise that each is proven to keep."
-    policies += (
-        ""
-        if promise.beta or estimate.adaptive or not estimate.episodes
-        else f" Lower and upper: {_interval(estimate)}."
-    )
+    if isinstance(goal, HAVE_INTERVALS) and estimate.episodes and not estimate.adaptive:
+        policies += f" Lower and upper: {_interval(estimate, goal)}."
+    policies += "" if isinstance(goal, Quantile | Buffered) else " That of the plug-in plan is not computed."
     found = {
-        "policies": ResultTable(content["policies"], titles=quantile | ends | promised, caption=policies),
+        "policies": ResultTable(content["policies"], titles=value | ends, caption=policies),
         "gains": ResultTable(content["gains"], titles=gained, caption="What each declaration adds to the promise."),
         "limits": ResultTable(limits, titles=costs, caption=f"The rows whose uncertainty {adding}."),
-        "projection": ResultTable(content["projection"], titles=quantile, caption="A projection for more data, not a promise."),
+        "projection": ResultTable(content["projection"], titles=value, caption="A projection for more data, not a promise."),
         "rows": ResultTable(estimate.rows(), titles=radii, caption="Visits and radii of the rows that the log shows."),
     }  # fmt: skip
-    return {name: table for name, table in found.items() if name != "gains" or content["gains"]}
+    without = [] if content["gains"] else ["gains"]
+    without += [] if isinstance(goal, Quantile | Buffered) else ["limits"]
+    return {name: table for name, table in found.items() if name not in without}
 
 
-def _interval(estimate: Estimate) -> str:
+def _interval(estimate: Estimate, goal: Objective) -> str:
     """Description of the interval of the old policy."""
-    method = "from order statistics of independent episodes"
-    return f"{percent(estimate.confidence)} confidence interval of the old policy's quantile, {method}"
+    method = "exact binomial limits" if goal.probability else "from order statistics"
+    what = f"{percent(estimate.confidence)} confidence interval of the old policy's {goal.kind}"
+    return f"{what}, {method} of independent episodes"
 
 
 def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
@@ -215,7 +220,9 @@ def estimate_view(estimate: Estimate, tau: float | None = None) -> Any:
 
 def fit_charts(content: Mapping[str, Any], estimate: Estimate, promise: Plan, words: Words) -> dict[str, Any]:
     """The charts of a fit by name; `content` comes from `fit_document`."""
-    first = promise_chart(content, words.axis(f"{promise.objective} of the return"), _interval(estimate))
+    goal = promise.objective
+    title = goal.axis() if goal.probability else words.axis(f"{goal} of the return")
+    first = promise_chart(content, title, _interval(estimate, goal))
     drawn = {"promise": first, "coverage": coverage_chart(estimate, content["limits"], words)}
     mdp = estimate.mdp
     if mdp.H * mdp.S * mdp.A > MAX_SHARES:
@@ -224,7 +231,7 @@ def fit_charts(content: Mapping[str, Any], estimate: Estimate, promise: Plan, wo
     shares[:, _without_decisions(estimate)] = 0.0
     names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
     note = "With the frequencies of the log as probabilities. Blank: never reached."
-    chart = policy_chart({promise.tau: shares}, *names, words=words, note=note)
+    chart = policy_chart({getattr(goal, "tau", 0.0): shares}, *names, words=words, note=note)
     return {"promise": drawn.pop("promise"), "policy_map": chart, **drawn}
 
 
@@ -252,6 +259,9 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
         if abs(row[5 if left else 6]) == math.inf
     ]
     rows = [[*row[:5], max(row[5], low - far), min(row[6], high + far)] for row in rows]
+    room = 0.15 * (high - low or 1.0)  # so that an arrow does not lie on the lowest or the highest value
+    low, high = low - room * any(row[3] for row in arrows), high + room * any(not row[3] for row in arrows)
+    arrows = [[*row[:2], low if row[3] else high, row[3], "-∞" if row[3] else "∞"] for row in arrows]
     columns = ("policy", "meaning", "interval", "text", "value", "low", "high")
     base = chart_of(columns, rows).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
     scale = {"domain": [low, high], "clamp": True, "nice": False, "zero": False, "padding": 12}
@@ -265,11 +275,18 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
         base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=shown),
         base.mark_text(dy=-12, fontSize=11).encode(x=x, text="text:N"),
         *(
-            chart_of(("policy", "meaning", "value", "left"), [row for row in arrows if row[3] == left])
-            .mark_point(shape=f"triangle-{side}", filled=True, size=130, opacity=1)
-            .encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]), x=x, color=colour)
+            mark.encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]), x=x)
             for left, side in ((True, "left"), (False, "right"))
             if any(row[3] == left for row in arrows)
+            for ends in [
+                chart_of(
+                    ("policy", "meaning", "value", "end"), [[*row[:3], row[4]] for row in arrows if row[3] == left]
+                )
+            ]
+            for mark in (
+                ends.mark_point(shape=f"triangle-{side}", filled=True, size=130, opacity=1).encode(color=colour),
+                ends.mark_text(dy=-12, fontSize=11).encode(text="end:N"),
+            )
         ),
     )
     said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."

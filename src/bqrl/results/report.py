@@ -17,7 +17,6 @@ from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import Objective, check_objective
 from bqrl.learners.record import Record
 from bqrl.logs.estimate import Estimate
-from bqrl.logs.observed import promised_levels
 from bqrl.mdp.files.atomic import check_place, write_whole
 from bqrl.mdp.model import MDP
 from bqrl.planners.plan import Plan
@@ -171,9 +170,6 @@ def estimate_page(
 
 
 def _promise_page(estimate: Estimate, promise: Plan, naming: Naming) -> Result:
-    promised_levels(
-        promise.objective
-    )  # a page compares the promise with that of the old policy, which has others for quantiles
     settings = {"objective": promise.objective.label, "confidence": estimate.confidence}
     words = naming.words(f"What the log promises: {promise.objective.label}", estimate.mdp)
     return fit_result(estimate, promise, words, settings)

@@ -84,6 +84,11 @@ class Words:
         """A number with its unit; a unit of more than two words is shown on axes only."""
         return f"{text} {self.unit}" if self._has_short_unit else text
 
+    def value(self, objective: Objective, value: float, direction: int = -1) -> str:
+        """A value of an objective with its unit, rounded down by default; probabilities have none."""
+        text = format_number(value, direction=direction)
+        return text if objective.probability else self.amount(text)
+
     def titled(self, title: str) -> str:
         """Title of a column of amounts, under the same rule."""
         return self.axis(title) if self._has_short_unit else title
@@ -550,8 +555,7 @@ def _(fact: facts.Promised, words: Words = PLAIN) -> str:
 
 def _least(objective: Objective, value: float, words: Words) -> str:
     """What is promised at least."""
-    least = format_number(value, direction=-1)
-    least = least if objective.probability else words.amount(least)
+    least = words.value(objective, value)
     return words.promise(objective, least if isinstance(objective, Quantile) else f"at least {least}", "episodes")
 
 
@@ -559,14 +563,14 @@ def _kept_promise(fact: facts.Promised, words: Words) -> str:
     """The promise of the old policy as a sentence."""
     what, assumed = _least(fact.objective, fact.old, words), "; ".join(fact.old_assumptions)
     if not fact.keep_old:
-        least = words.amount(format_number(fact.old, direction=-1))
+        least = words.value(fact.objective, fact.old)
         return f"The old policy promises {least}, if {fact.old_assumptions[0]}."
     return f"Keep the old policy: with {percent(fact.confidence)} confidence, {what}, assuming that {assumed}."
 
 
 @remark.register
 def _(fact: facts.SamePromise, words: Words = PLAIN) -> str:
-    value, robust = (words.amount(format_number(x)) for x in (fact.value, fact.robust))
+    value, robust = (words.value(fact.objective, x, 0) for x in (fact.value, fact.robust))
     worth = f"its {fact.objective} is {value} in the empirical model, which is not a promise"
     if fact.useless:
         return f"as nothing useful is promised, the new plan is the {fact.name}: {worth}"
@@ -596,9 +600,7 @@ def _(fact: facts.Drift, words: Words = PLAIN) -> str:
 
 @remark.register
 def _(fact: facts.LowersPromise, words: Words = PLAIN) -> str:
-    value, without = (
-        "none" if x == -math.inf else words.amount(format_number(x, direction=-1)) for x in (fact.value, fact.without)
-    )
+    value, without = ("none" if x == -math.inf else words.value(fact.objective, x) for x in (fact.value, fact.without))
     return (
         f"the declaration {fact.declaration} lowers the promise: {value} with it and {without} without it; {fact.why}"
     )
