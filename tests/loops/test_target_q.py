@@ -47,36 +47,72 @@ def test_repeated_steps_find_the_quantiles_of_a_law():
     assert np.abs(theta - np.round(theta)).max() < 0.02
 
 
+def needs(H, S, A, sizes, lowest, step=1.0):
+    """Empty costs, minima, visits and best actions, and the grid."""
+    M = max(sizes)
+    arrays = (
+        np.zeros((H, S, A, M)),
+        np.zeros((H, S, M)),
+        np.zeros((H, S, A), np.int64),
+        np.zeros((H, S, M + 1), np.int8),
+    )
+    return *arrays, (step, np.array(sizes), np.array(lowest, float))
+
+
 def test_needs_are_updated_at_once_from_the_visited_actions():
     # Two stages, two states, two actions; returns 0 .. 2 from stage 0 and 0 .. 1 from stage 1, in steps of 1.
-    J, visits = np.zeros((2, 2, 2, 3)), np.zeros((2, 2, 2), np.int64)
-    table, grid = np.zeros((2, 2, 4), np.int8), (1.0, np.array([3, 2, 1]), np.zeros(3))
-    need_episode(J, visits, table, grid, (0.1, True), np.array([-1, -1]), np.array([0, 1, 0]), np.array([1, 1]))
+    J, V, visits, table, grid = needs(2, 2, 2, [3, 2, 1], [0, 0, 0])
+    none, states, rule = np.zeros(2, bool), np.array([0, 1, 0]), (0.1, True, False)
+    need_episode(J, V, visits, table, grid, rule, none, np.full((2, 2), -1), states, np.array([1, 1]))
     assert J[1, 1, 1].tolist() == [0.0, 0.0, 0.0]  # 0 or 1 is needed, and 1 came
     assert J[0, 0, 1].tolist() == [0.0, 0.0, 0.0]
-    need_episode(J, visits, table, grid, (0.1, True), np.array([0, 0]), np.array([0, 1, 0]), np.array([0, 0]))
+    need_episode(J, V, visits, table, grid, rule, none, np.zeros((2, 2), int), states, np.array([0, 0]))
     assert J[1, 1, 0].tolist() == [0.0, 1.0, 0.0]
     assert J[0, 0, 0].tolist() == [0.0, 0.0, 1.0]  # action 1 of stage 1 costs nothing at need 1, and 1 more at need 2
     assert table[1, 1].tolist() == [0, 1, 1, 1]
     assert table[0, 0].tolist() == [0, 0, 1, 1]
-    short = np.zeros((2, 2, 2, 3))
-    need_episode(short, visits * 0, table, grid, (0.1, False), np.array([0, 0]), np.array([0, 1, 0]), np.array([0, 0]))
-    assert short[0, 0, 0].tolist() == [0.0, 1.0, 1.0]  # the probability of falling short
+    J, V, visits, table, grid = needs(2, 2, 2, [3, 2, 1], [0, 0, 0])
+    rule = 0.1, False, False
+    need_episode(J, V, visits, table, grid, rule, none, np.zeros((2, 2), int), states, np.array([0, 0]))
+    assert J[0, 0, 0].tolist() == [0.0, 1.0, 1.0]  # the probability of falling short
 
 
-def test_an_episode_that_ends_early_pays_its_whole_need():
-    J, visits = np.zeros((3, 1, 1, 4)), np.zeros((3, 1, 1), np.int64)
-    grid = (0.5, np.array([4, 3, 2, 1]), np.array([-0.5, -0.5, -0.5, 0.0]))
+def test_a_pooled_transition_updates_every_stage_whose_next_stage_is_known():
+    J, V, visits, table, grid = needs(3, 2, 1, [4, 3, 2, 1], [0, 0, 0, 0])
+    # 0 -> 0 -> 0 -> 1 with the rewards 1, 1, 0; nothing is known of state 1 before the last stage.
+    shift = np.tile([-1, -1, 0], (3, 1))
+    none, states, actions = np.zeros(2, bool), np.array([0, 0, 0, 1]), np.zeros(3, int)
+    need_episode(J, V, visits, table, grid, (0.0, True, True), none, shift, states, actions)
+    assert visits[:, 0, 0].tolist() == [2, 2, 3]  # the last transition counts at the last stage, the loops at all
+    assert J[2, 0, 0, :2] == pytest.approx([0.0, (1 - 4 / 5) * (1 - 4 / 6)])
+    assert not visits[:, 1].any()
+
+
+def test_states_at_the_end_keep_their_costs():
+    J, V, visits, table, grid = needs(2, 2, 1, [3, 2, 1], [0, 0, 0])
+    J[:, 1], V[:, 1], visits[:, 1] = [[0.0, 1.0, 2.0]], [0.0, 1.0, 2.0], 1
     need_episode(
-        J, visits, np.zeros((3, 1, 5), np.int8), grid, (0.1, True), np.array([1]), np.zeros(2, int), np.zeros(1, int)
-    )
+        J, V, visits, table, grid, (0.0, True, True), np.array([False, True]), np.zeros((2, 2), int),
+        np.array([0, 1, 1]), np.zeros(2, int),
+    )  # fmt: skip
+    assert visits[:, :, 0].tolist() == [[1, 1], [1, 1]]
+    assert J[:, 0, 0].tolist() == [[0.0, 1.0, 2.0], [0.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_an_episode_that_ends_early_pays_its_whole_need(pooled):
+    J, V, visits, table, grid = needs(3, 1, 1, [4, 3, 2, 1], [-0.5, -0.5, -0.5, 0.0], step=0.5)
+    shift, rule = np.array([[1], [1], [0]]), (0.1, True, pooled)
+    need_episode(J, V, visits, table, grid, rule, np.zeros(1, bool), shift, np.zeros(2, int), np.zeros(1, int))
     assert J[0, 0, 0].tolist() == [0.0, 0.5, 1.0, 1.5]
+    assert visits[:, 0, 0].tolist() == [1, int(pooled), int(pooled)]
 
 
 def test_ties_take_the_first_visited_action():
-    table = np.zeros(4, np.int8)
-    best_columns(np.array([[0.0, 0.0], [2.0, 1.0], [2.0, 0.5]]), np.array([0, 1, 1]), 2, table)
+    table, V = np.zeros(4, np.int8), np.zeros(3)
+    best_columns(np.array([[0.0, 0.0], [2.0, 1.0], [2.0, 0.5]]), np.array([0, 1, 1]), 2, V, table)
     assert table.tolist() == [1, 2, 2, 2]
+    assert V.tolist() == [2.0, 0.5, 0.0]
 
 
 def test_the_best_levels_ignore_actions_that_were_not_visited():
@@ -87,11 +123,12 @@ def test_the_best_levels_ignore_actions_that_were_not_visited():
 def test_levels_learn_from_the_best_quantiles_and_cover_each_need():
     Q, visits = np.zeros((2, 1, 2, 2)), np.zeros((2, 1, 2), np.int64)
     Q[1, 0], visits[1, 0] = [[1.0, 4.0], [2.0, 3.0]], 1
-    level_episode(Q, visits, 0.1, np.array([1.0, 0.0]), np.array([10.0, 2.0]), np.zeros(3, int), np.array([0, 1]))
+    rule, spread, worth = (0.1, False), np.array([1.0, 0.0]), np.array([[10.0, 0.0], [0.0, 2.0]])
+    level_episode(Q, visits, rule, np.zeros(1, bool), spread, worth, np.zeros(3, int), np.array([0, 1]))
     assert Q[1, 0, 1].tolist() == [2.0, 3.0]  # a spread of 0 moves nothing
     assert Q[0, 0, 0].tolist() == [12.0, 14.0]  # a first visit takes the sample itself
     table, grid = np.zeros((2, 1, 6), np.int8), (1.0, np.array([5, 5, 1]), np.array([10.0, 0.0, 0.0]))
-    level_tables(Q, visits, table, grid, np.zeros(3, int), np.array([0, 1]))
+    level_tables(Q, visits, table, grid)
     assert table[1, 0].tolist() == [1, 1, 1, 0, 0, 0]  # needs 0 to 2 at the lower level, the others at the upper one
 
 

@@ -14,7 +14,7 @@ the lowest level whose value covers the remaining need, which is the level that 
 Deviation: the loss is the pinball loss itself, without the smoothing that the source's proof of convergence uses, and a step
 never passes the quantile of its sample, so that atoms are met exactly.
 Deviation: values and needs are rounded to the nearest point of the grid of returns when the policy is made.
-Exploration, the grid and actions that were not played are treated as in `target_q.py`.
+Exploration, the grid, pooled stages, states at the end and actions that were not played are treated as in `target_q.py`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ import numpy as np
 from bqrl.checks import whole
 from bqrl.laws.objectives import Quantile
 from bqrl.learners.protocol import Episode, Task
+from bqrl.learners.replan import MAX_COLUMNS
 from bqrl.learners.target_q import TargetQ
 from bqrl.loops.target_q import level_episode, level_tables
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 
 
 class VaRQ(TargetQ):
@@ -43,7 +44,7 @@ class VaRQ(TargetQ):
     levels
         Number N of levels, (j + 1/2) / N for j = 0 .. N - 1.
     needs
-        Largest number of needs on the grid of the policy.
+        Largest number of needs on the grid of the policy; by default the grid on which other learners plan.
 
     Examples
     --------
@@ -58,23 +59,26 @@ class VaRQ(TargetQ):
 
     def __init__(
         self, task: Task, rng: np.random.Generator, learning_rate: float = 0.002,
-        epsilon: tuple[float, float] | None = None, levels: int = 50, needs: int = 500,
+        epsilon: tuple[float, float] | None = None, levels: int = 50, needs: int = MAX_COLUMNS,
     ) -> None:  # fmt: skip
         self.levels = whole(levels, "levels", 2)
         self.least, self.most = np.full(task.H, np.inf), np.full(task.H, -np.inf)  # sums of rewards that were seen
         super().__init__(task, rng, learning_rate, epsilon, needs)
 
     def _table(self, width: int) -> FloatArray:
-        return super()._table(self.levels)
+        return self._zeros(self.levels)
 
     def _learn(self, episode: Episode) -> None:
-        n = episode.actions.size
-        worth = episode.rewards * self.task.discount ** np.arange(n)
-        left = np.cumsum(worth[::-1])[::-1]
-        self.least[:n], self.most[:n] = np.minimum(self.least[:n], left), np.maximum(self.most[:n], left)
-        level_episode(self.J, self.visits, self.learning_rate, (self.most - self.least)[:n], worth, *episode[:2])
-        places = self.grid.step, self.grid.size, self._lowest
-        level_tables(self.J, self.visits, self.table, places, *episode[:2])
+        weights = self.task.discount ** np.arange(self.task.H)
+        left = np.zeros(self.task.H)  # sums of rewards from each stage on
+        left[: episode.rewards.size] = np.cumsum((episode.rewards * weights[: episode.rewards.size])[::-1])[::-1]
+        self.least, self.most = np.minimum(self.least, left), np.maximum(self.most, left)
+        rule, worth = (self.learning_rate, self._pooled), np.outer(weights, episode.rewards)
+        level_episode(self.J, self.visits, rule, self._ends, self.most - self.least, worth, *episode[:2])
+
+    def _best_actions(self) -> IntArray:
+        level_tables(self.J, self.visits, self.table, self._places)
+        return super()._best_actions()
 
     def _target(self) -> float:
         """Return the value at level tau, rounded to the grid; the lowest return before the first episode."""
