@@ -64,6 +64,10 @@ def test_the_command_writes_a_folder_and_its_page(cli, log, tmp_path):
     assert (code, err) == (0, "")
     page = (out / PAGE).read_text()
     assert "With 95 % confidence" in page
+    headline = page.partition('id="sentences"')[2].partition("</p>")[0]
+    assert "in 9 of 10 episodes you get at least 2, under the assumptions below." in headline
+    assert "assuming that" not in headline
+    assert text.count("With 95 % confidence") == 1
     assumed = "every episode starts in state 'well'"  # first states that the log does not show are not allowed for
     assert assumed in " ".join(text.split())
     assert assumed in html.unescape(page)

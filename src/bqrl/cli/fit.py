@@ -136,7 +136,8 @@ class Fit(SharedOptions):
         if self.cost is not None:
             found = self._acceptability(estimate, promise, self.cost)
             result, shown = with_acceptability(result, found, draw=self.out is not None), [*shown, "acceptability"]
-        lines = [line.text for line in result.lines]
+        full = result.details["sentence"]  # in place of the headline, which a page shows above it
+        lines = [full, *(line.text for line in result.lines[1:] if line.text != full)]
         self.conclude(result.details, result, tables=[result.tables[name] for name in shown], lines=lines)
 
     def _choices(self, estimate: Estimate, goal: Objective) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from bqrl.results.decisions import policy_files
 from bqrl.results.plan_charts import policy_chart
 from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes, versions
 from bqrl.results.steps import MAX_SHARES
-from bqrl.results.words import PLAIN, Words, remark, sentence
+from bqrl.results.words import PLAIN, Words, remark, sentence, without_assumptions
 from bqrl.study.scores import spread_indices
 
 MAX_HELPS = 3  # steps that are named
@@ -117,12 +117,13 @@ def fit_result(
         rows = [row for row in tables["policy"].rows if row["state"] not in hidden]
         decisions = {"policy": replace(tables.pop("policy"), rows=rows)}  # after the comparison of the policies
         tables = {"policies": tables.pop("policies")} | decisions | tables
-    seen, sentences = content["coverage"], [content["sentence"]]
+    seen, sentences = content["coverage"], [remark(without_assumptions(split_promise(promise)[0]), words)]
+    asides = [] if content["sentence"] in sentences else [content["sentence"]]
     if content["reason"] is not None:
         none = estimate.trivial(promise.value, promise.objective)
         adds = "No useful promise is possible for a new plan" if none else "Why the data add nothing to the promise"
         sentences.append(f"{adds}: {content['reason']}.")
-    asides = [
+    asides += [
         *map(sentence, content["notes"]),
         *(gain_sentence(gain, words, promise.objective) for gain in content["gains"]),
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import combinations
 from typing import Any
@@ -544,7 +544,7 @@ def _(fact: facts.Promised, words: Words = PLAIN) -> str:
     what = _least(fact.objective, fact.value, words)
     named = {text.format("stage"): text.format(words.stage) for text in (BY_STAGE, POOLED)}
     assumed = "; ".join(named.get(text, text) for text in fact.assumptions)
-    said = f"{what}, assuming that {assumed}."
+    said = f"{what}{_assuming(assumed)}."
     if fact.no_data:
         used = "no data but the first states" if fact.start_estimated else "no data"
         said += f" This promise uses {used}: it is what the declared support and rewards alone guarantee."
@@ -564,8 +564,17 @@ def _kept_promise(fact: facts.Promised, words: Words) -> str:
     what, assumed = _least(fact.objective, fact.old, words), "; ".join(fact.old_assumptions)
     if not fact.keep_old:
         least = words.value(fact.objective, fact.old)
-        return f"The old policy promises {least}, if {fact.old_assumptions[0]}."
-    return f"Keep the old policy: with {percent(fact.confidence)} confidence, {what}, assuming that {assumed}."
+        return f"The old policy promises {least}" + (f", if {fact.old_assumptions[0]}." if assumed else ".")
+    return f"Keep the old policy: with {percent(fact.confidence)} confidence, {what}{_assuming(assumed)}."
+
+
+def _assuming(assumed: str) -> str:
+    return f", assuming that {assumed}" if assumed else ", under the assumptions below"
+
+
+def without_assumptions(fact: facts.Promised) -> facts.Promised:
+    """The promise for a headline, above the full sentence."""
+    return replace(fact, assumptions=(), old_assumptions=())
 
 
 @remark.register
