@@ -173,7 +173,7 @@ class TargetQ(Learner):
         rule = self.learning_rate, self._linear, self._pooled
         need_episode(self.J, self.V, self.visits, self.table, self._places, rule, self._ends, shift, *episode[:2])
 
-    def _best_actions(self) -> IntArray:
+    def _best_actions(self) -> Any:
         """Return the best action for each stage, state and need, as a new array."""
         return self.table.copy()
 

@@ -19,6 +19,8 @@ Exploration, the grid, pooled stages, states at the end and actions that were no
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bqrl.checks import whole
@@ -27,7 +29,7 @@ from bqrl.learners.protocol import Episode, Task
 from bqrl.learners.replan import MAX_COLUMNS
 from bqrl.learners.target_q import TargetQ
 from bqrl.loops.target_q import level_episode, level_tables
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray
 
 
 class VaRQ(TargetQ):
@@ -76,7 +78,7 @@ class VaRQ(TargetQ):
         rule, worth = (self.learning_rate, self._pooled), np.outer(weights, episode.rewards)
         level_episode(self.J, self.visits, rule, self._ends, self.most - self.least, worth, *episode[:2])
 
-    def _best_actions(self) -> IntArray:
+    def _best_actions(self) -> Any:
         level_tables(self.J, self.visits, self.table, self._places)
         return super()._best_actions()
 
