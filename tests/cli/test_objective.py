@@ -60,7 +60,6 @@ def test_learners_run_for_an_objective(cli, tmp_path):
             "--objective must be one of Quantile, Buffered, Mean for the learner psrl",
         ),
         ("learn SafeOrRisky --objective mean --objective cvar:0.1", "--objective must be given once, got 2 values"),
-        ("fit log.csv --objective entropic:0.5", "--objective must be a Quantile or Buffered here"),
     ],
 )
 def test_bad_objectives_get_one_line(cli, command, message):

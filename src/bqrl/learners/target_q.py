@@ -8,7 +8,8 @@ with max(n, 0) for CVaR and 1{n > 0} for a quantile. The target follows from the
     quantile    the largest z with J_0(z) < tau
 
 A need is chosen, not observed, so each transition updates every need at once (all n on the grid of possible returns). The stage
-is known, too: if neither kernel nor rewards depend on it, each transition also updates every stage. Only the probabilities are
+is known, too: if neither kernel nor rewards depend on it, each transition also updates every stage, unless there are very many
+needs and stages (MAX_POOLED). Only the probabilities are
 learned from episodes. The transitions of an episode are replayed backwards, so that one pass carries the end to the start. The
 n-th update of J_h(s, a) has the rate max(learning_rate, (H + 1) / (H + n)), as in Jin, Allen-Zhu, Bubeck and Jordan (2018), so
 that early values, which follow from a poor table, are forgotten.
@@ -45,6 +46,7 @@ from bqrl.policies.target import TargetPolicy
 RANDOM_TARGETS = 0.5  # share of the episodes
 RENEWAL = 50  # the policy is renewed when it is older than t / RENEWAL episodes
 MAX_NUMBERS = 2**28  # in the table
+MAX_POOLED = 2**23  # numbers of the table that an episode may visit if every transition counts for every stage
 
 
 class TargetQ(Learner):
@@ -98,7 +100,8 @@ class TargetQ(Learner):
     def _find_ends(self) -> None:
         """Find the states in which nothing more can be collected, and whether transitions count for every stage."""
         model = self.task.require_model(self.name)
-        self._pooled = model.stationary and len(model.reward) == 1
+        visited = model.H**2 * model.A * int(self.grid.size.max())
+        self._pooled = model.stationary and len(model.reward) == 1 and visited <= MAX_POOLED
         source = np.repeat(np.arange(model.row_start.size - 1), np.diff(model.row_start)) // model.A % model.S
         self._ends = np.ones(model.S, bool)
         self._ends[source[(model.successor != source) | model.reward.any(axis=0)]] = False
