@@ -104,7 +104,7 @@ def test_the_law_does_not_depend_on_the_grid(mdp, seed):
     on_lattice, on_set = lattice(mdp), return_set(mdp)
     assert on_lattice is not None
     assert on_set is not None
-    assert _law_on(mdp, policy, on_lattice).equals(_law_on(mdp, policy, on_set))
+    assert _law_on(mdp, policy, on_lattice, None).equals(_law_on(mdp, policy, on_set, None))
 
 
 @given(small_mdps(), st.integers(0, 10**6), st.floats(0.3, 0.999))

@@ -48,9 +48,9 @@ def test_states_are_found_by_their_names():
     names = ["(20, 10, 0)", "(13, 2, 0)"]
     player = player_of(env, bqrl.MarkovPolicy([[0, 1]]), names)
     player.begin(1)
-    assert [player.act(0, observation) for observation in ((20, 10, 0), (13, 2, 0))] == [0, 1]
+    assert [player.act(0, observation, None) for observation in ((20, 10, 0), (13, 2, 0))] == [0, 1]
     assert not player.unknown
-    drawn = {player.act(0, (12, 1, 1)) for _ in range(40)}
+    drawn = {player.act(0, (12, 1, 1), None) for _ in range(40)}
     assert drawn == {0, 1}
     assert player.unknown
     mdp = bqrl.envs.make("Blackjack")
