@@ -163,7 +163,7 @@ FILES = [
     ("a number for a path", lambda: bqrl.load(5), TypeError, "int"),
     ("saving to an unknown ending", lambda folder: GOOD.save(folder / "m.pkl"), ValueError, "path must end in .csv, .csv.gz, .npz or .json, got 'm.pkl'"),
     ("saving into a folder that is not there", lambda folder: GOOD.save(folder / "no" / "m.npz"), FileNotFoundError, "does not exist; create it first"),
-    ("saving something else", lambda folder: bqrl.save({}, folder / "m.npz"), TypeError, "thing must be a model, policy, plan, record or estimate, got 'dict'"),
+    ("saving something else", lambda folder: bqrl.save({}, folder / "m.npz"), TypeError, "thing must be a model, policy, plan, record, experiment, suite, estimate or chart, got 'dict'"),
     ("csv: horizon 0", loading(f"{HEADER}\n1,1,1,1,0", horizon=0), ValueError, "horizon must be a whole number of at least 1, got 0"),
     ("csv: an unknown start", loading(f"{HEADER}\n1,1,1,1,0", start="2"), ValueError, "m.csv: start must name a state, got '2'; states run from '1' to '1'"),
     ("csv: empty", loading(""), ValueError, "m.csv: expected a header such as state,action,next_state,probability,reward, got an empty file"),

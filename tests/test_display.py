@@ -62,7 +62,7 @@ def test_one_module_below_the_results_imports_them():
     found = set()
     for path in SOURCE.rglob("*.py"):
         place = path.relative_to(SOURCE)
-        if place.parts[0] in ("results", "papers", "cli"):
+        if place.parts[0] in ("results", "papers", "cli", "files.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bqrl.results"):

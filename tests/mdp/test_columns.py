@@ -72,7 +72,11 @@ FAULTS = [
     (["state", "action", "next_state", "probability"], "expected a column for the reward, got none", "reward"),
     ([*USUAL[:4], "rewrd"], "expected a column for the reward, got 'rewrd'", "reward"),
     ([*USUAL[:4], "x", "y"], "expected a column for the reward, got 'x', 'y'", "reward"),
-    (["A", "x", "A", "1", "0"], ",probability,reward, got 'A', 'x', 'A', '1', '0'; add this line, or give the headers", None),
+    (
+        ["A", "x", "A", "1", "0"],
+        ",probability,reward, got 'A', 'x', 'A', '1', '0'; add this line, or give the headers",
+        None,
+    ),
     (
         [*USUAL[:4], "cost", "qaly"],
         "got 'cost', 'qaly'; map reward to a header with columns, and negate costs",
