@@ -249,7 +249,7 @@ def test_other_parameters_or_problems_take_no_stored_run(cli, tiny, tmp_path, mo
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "kills"),
-    [("learn", 2), ("compare", 3), *(pytest.param(one, 8, marks=pytest.mark.nightly) for one in ("learn", "compare"))],
+    [("learn", 2), ("compare", 1), *(pytest.param(one, 8, marks=pytest.mark.nightly) for one in ("learn", "compare"))],
 )
 def test_kills_at_any_moment_change_nothing(cli, tiny, tmp_path, command, kills):
     asked = [command, tiny, "--tau", "0.4", "--episodes", "1500", "--seeds", "6", "--workers", "2"]

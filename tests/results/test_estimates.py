@@ -158,7 +158,7 @@ def test_the_reason_is_a_sentence_of_the_result():
     assert "gains" not in result.tables
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.1])
+@pytest.mark.parametrize("beta", [0.0, pytest.param(0.1, marks=pytest.mark.nightly)])
 def test_a_promise_on_a_rounded_grid_says_so(beta):
     """With a buffer it was once refused, without one nothing was said."""
     rng = np.random.default_rng(0)
