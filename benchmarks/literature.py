@@ -2,22 +2,26 @@
 
     share = (value of the final policy - value of uniformly random play) / (certified optimum - value of random play)
 
-Values are those of the objective, exact or within the proven rounding of the score. Every finished run is a line of the file of
-runs, so an interrupted command continues where it stopped, and more seeds play only the missing runs. Seeds are played in turn,
-for all problems and learners, and those of learners that plan before every episode at the end. A learner whose runs on a
-problem have taken more than `--cap` seconds gets no further seeds there.
+The final policy is the one that the learner would be judged by after its last episode. Values are those of the objective, exact
+or within the proven rounding of the score. Every finished run is a line of the file of runs, so an interrupted command continues
+where it stopped, and more seeds play only the missing runs. A run depends on its problem, learner and seed only, not on the
+number of workers. One run of each learner and problem comes first; then those quickest runs that fill the time, long ones first.
 
-    python benchmarks/literature.py --minutes 9          plays for about nine minutes, then writes the table
-    python benchmarks/literature.py --minutes 0          writes the table into docs/learners.md
+    python benchmarks/literature.py --minutes 9 --workers 2     plays for about nine minutes, then writes the table
+    python benchmarks/literature.py --minutes 0                 writes the table into docs/learners.md
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Iterator
-from itertools import product
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -25,28 +29,51 @@ import numpy as np
 
 import bqrl
 from bqrl.envs.published import CODE, PUT
-from bqrl.learners.registry import everyone, serves
+from bqrl.learners.registry import LEARNERS, everyone, serves
+from bqrl.learners.run import Run
 from bqrl.policies.shares import uniform
 from bqrl.results.learning import label_of
 
-EPISODES, SEEDS, FIRST_SEED = 1000, 20, 800_000
+SEEDS, FIRST_SEED = 20, 800_000
 RUNS = Path(__file__).parent / "baselines" / "literature.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "learners.md"
 BEGIN, END = "<!-- literature: begin -->\n", "<!-- literature: end -->"
 Q, C = bqrl.Quantile, bqrl.CVaR
-PROBLEMS: dict[str, tuple[str, dict[str, Any], bqrl.Objective]] = {
-    "noisy cliff": ("NoisyCliff", {}, Q(0.1)),
-    "blackjack": ("Blackjack", {}, Q(0.6)),
-    "guarded maze": ("GuardedMaze", {}, C(0.2)),
-    "gambler's ruin": ("QuantileDomain", {"domain": "ruin"}, Q(0.25)),
-    "trading, 5 trades": ("MeanReversion", {}, C(0.5)),
-    "American put": ("AmericanPut", PUT | {"substeps": 5}, C(0.2)),
-    "betting game, eighths": ("BettingGame", CODE, C(0.2)),
-}
-LONG = ("psrl", "ucb-bqrl")  # plan before every episode; their runs come last
-LARGE = "betting game, eighths"  # 6,662 states; also last
-SKIPPED = {(LARGE, name) for name in LONG}  # a plan on 6,662 states before every episode; not tried
-FIELDS = ("problem", "learner", "seed")
+QUANTILE = frozenset(
+    {"psrl", "ucb-bqrl"}
+)  # plan for the objective before every episode: minutes per run on large problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A problem with its objective, the episodes of a run and the learners that are not run on it."""
+
+    name: str
+    goal: bqrl.Objective
+    params: dict[str, Any] = field(default_factory=dict)
+    episodes: int = 1000
+    skipped: frozenset[str] = frozenset()
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)  # parameters of learners
+
+
+PUBLISHED = 75_000  # episodes; the default of the public code of return capping, which plays both problems
+PROBLEMS = {
+    "noisy cliff": Problem(name="NoisyCliff", goal=Q(0.1)),
+    "blackjack": Problem(name="Blackjack", goal=Q(0.6)),
+    "guarded maze": Problem(name="GuardedMaze", goal=C(0.2)),
+    "gambler's ruin": Problem(name="QuantileDomain", params={"domain": "ruin"}, goal=Q(0.25)),
+    "trading, 5 trades": Problem(name="MeanReversion", goal=C(0.5), skipped=QUANTILE),
+    "American put": Problem(name="AmericanPut", params=PUT | {"substeps": 5}, goal=C(0.2)),
+    "betting game": Problem(
+        name="BettingGame", params=CODE, goal=C(0.2), skipped=QUANTILE, options={"target-q": {"needs": 500}}),
+    "guarded maze, 75,000 episodes": Problem(name="GuardedMaze", goal=C(0.2), episodes=PUBLISHED, skipped=QUANTILE | {"target-q"}),
+    "betting game, 75,000 episodes": Problem(
+        name="BettingGame", params=CODE, goal=C(0.2), episodes=PUBLISHED,
+        skipped=QUANTILE | {"ucbvi", "thompson"}, options={"target-q": {"needs": 500}}),
+}  # fmt: skip
+MARGIN = 0.85  # share of the time that is filled with runs, by estimate; the ends of long runs leave gaps
+Cell = tuple[str, str, tuple[tuple[str, Any], ...]]  # problem, learner, parameters
+Active = dict[tuple[Cell, int], Future[dict[str, Any]]]  # the runs that are being played
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -54,62 +81,129 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def ends(title: str) -> tuple[bqrl.MDP, float, float]:
-    """A problem with the value of random play and the certified optimum."""
-    name, params, goal = PROBLEMS[title]
-    mdp = bqrl.envs.make(name, **params)
-    return mdp, float(goal(bqrl.evaluate(mdp, uniform(mdp)))), bqrl.solve(mdp, goal).value
+def cells() -> list[Cell]:
+    """All problems with the learners that are run on them."""
+    return [
+        (title, name, tuple(params.items()))
+        for title, problem in PROBLEMS.items()
+        for name, params in everyone(problem.goal)
+        if name not in problem.skipped
+    ]
 
 
-def play(runs: list[dict[str, Any]], seeds: int, minutes: float, cap: float) -> Iterator[dict[str, Any]]:
-    """Yield the missing runs, seed by seed, until the time is over."""
-    begun, known = time.monotonic(), {}
-    done = {tuple(run[key] for key in FIELDS) for run in runs}
-    taken: dict[tuple[str, str], float] = {}
-    for run in runs:
-        taken[run["problem"], run["learner"]] = taken.get((run["problem"], run["learner"]), 0.0) + run["seconds"]
-    for last, seed in product((False, True), range(FIRST_SEED, FIRST_SEED + seeds)):
-        for title, (_, _, goal) in PROBLEMS.items():
-            for name, params in everyone(goal):
-                label = label_of(name, params)
-                if (
-                    (name in LONG or title == LARGE) != last
-                    or (title, name) in SKIPPED
-                    or (title, label, seed) in done
-                    or taken.get((title, label), 0.0) > cap
-                ):
-                    continue
-                if time.monotonic() - begun > 60.0 * minutes:
-                    return
-                if title not in known:
-                    known[title] = ends(title)
-                mdp, random, best = known[title]
-                start = time.perf_counter()
-                found = bqrl.compare(
-                    mdp, [(label, name, params)], objective=goal, episodes=EPISODES, seeds=[seed], workers=1
-                )
-                seconds = time.perf_counter() - start
-                value = float(found.records[label][0].value()[-1])
-                taken[title, label] = taken.get((title, label), 0.0) + seconds
-                yield {
-                    "problem": title, "learner": label, "seed": seed, "value": value, "random": random, "best": best,
-                    "share": (value - random) / (best - random), "seconds": round(seconds, 2),
-                }  # fmt: skip
+@lru_cache(maxsize=2)
+def model(title: str) -> bqrl.MDP:
+    """The problem with this title."""
+    return bqrl.envs.make(PROBLEMS[title].name, **PROBLEMS[title].params)
+
+
+def ends(title: str) -> tuple[float, float]:
+    """The value of random play and the certified optimum."""
+    mdp, goal = model(title), PROBLEMS[title].goal
+    return float(goal(bqrl.evaluate(mdp, uniform(mdp)))), bqrl.solve(mdp, goal).value
+
+
+def play(cell: Cell, seed: int, episodes: int | None = None) -> dict[str, Any]:
+    """One run: the value of its final policy. The policies on the way are not scored."""
+    title, name, params = cell
+    problem, mdp = PROBLEMS[title], model(title)
+    start = time.process_time()
+    given = dict(params) | problem.options.get(name, {})
+    run = Run(mdp, name, problem.goal, episodes or problem.episodes, seed, **given)
+    run.scorer = None
+    for _ in range(run.total):
+        run.step()
+    policy = run.learner.evaluated() or run.learner.plan()
+    value = float(problem.goal(bqrl.evaluate(mdp, policy)))
+    seconds = round(time.process_time() - start, 2)
+    return {"problem": title, "learner": label_of(name, dict(params)), "seed": seed, "value": value, "seconds": seconds}
+
+
+def missing(runs: list[dict[str, Any]], active: Active, seeds: int, cap: float) -> list[tuple[float, Cell, int]]:
+    """The missing runs with the seconds that they may take, the first of each cell first, then the quickest first.
+
+    A cell waits for its first run; if that takes longer than the cap, the cell has fewer seeds.
+    """
+    found = []
+    for cell in cells():
+        label = label_of(cell[1], dict(cell[2]))
+        mine = {run["seed"]: run["seconds"] for run in runs if (run["problem"], run["learner"]) == (cell[0], label)}
+        playing = {seed for other, seed in active if other == cell}
+        if not mine and playing:
+            continue
+        each = float(np.mean(list(mine.values()))) if mine else 0.0
+        wanted = seeds if each <= cap else max(1, int(seeds * cap / each))
+        wanted = wanted if mine else 1
+        found += [
+            (each, cell, seed) for seed in range(FIRST_SEED, FIRST_SEED + wanted) if seed not in {*mine, *playing}
+        ]
+    return sorted(found, key=lambda one: (one[0], one[2]))
+
+
+def following(runs: list[tuple[float, Cell, int]], seconds: float) -> tuple[Cell, int]:
+    """The run to be started next: a first one, or the longest of the quickest runs that fill the time of all workers."""
+    if runs[0][0] == 0.0:
+        return runs[0][1:]
+    total = np.cumsum([each for each, _, _ in runs])
+    return runs[max(0, int(np.searchsorted(total, seconds, side="right")) - 1)][1:]
+
+
+def warm(name: str) -> None:
+    """Compile what a learner needs, so that the workers find it compiled."""
+    for cell in cells():
+        if cell[1] == name and cell[0] in ("noisy cliff", "American put"):
+            play(cell, 0, episodes=3)
+
+
+def play_all(
+    runs: list[dict[str, Any]], seeds: int, minutes: float, cap: float, workers: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the missing runs as they end; start none after the time, and none whose estimate exceeds what is left."""
+    begun, active = time.monotonic(), Active()
+    if minutes <= 0.0:
+        return
+    for library in (
+        "OMP",
+        "OPENBLAS",
+        "MKL",
+        "NUMBA",
+    ):  # for the workers: with one thread, sums have the same order everywhere
+        os.environ[f"{library}_NUM_THREADS"] = "1"
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        known = dict(zip(PROBLEMS, pool.map(ends, PROBLEMS), strict=True))
+        list(pool.map(warm, LEARNERS))
+        print(f"problems solved and loops compiled in {time.monotonic() - begun:.0f} s", flush=True)
+        while True:
+            left = 60.0 * minutes - (time.monotonic() - begun)
+            while len(active) < workers and left > 0.0:
+                waiting = [one for one in missing(runs, active, seeds, cap) if one[0] < left]
+                if not waiting:
+                    break
+                cell, seed = following(waiting, MARGIN * workers * left)
+                active[cell, seed] = pool.submit(play, cell, seed)
+            if not active:
+                return
+            wait(active.values(), return_when=FIRST_COMPLETED)
+            for key in [key for key, one in active.items() if one.done()]:
+                run = active.pop(key).result()
+                random, best = known[run["problem"]]
+                runs.append(run | {"random": random, "best": best, "share": (run["value"] - random) / (best - random)})
+                yield runs[-1]
 
 
 def table(runs: list[dict[str, Any]], seeds: int) -> str:
     """The mean shares, one row per learner and one column per problem; a count in brackets if there are fewer seeds."""
-    titles = [title for title in PROBLEMS if any(run["problem"] == title for run in runs)]
-    head = " | ".join(f"{title}, {PROBLEMS[title][2].label}" for title in titles)
+    titles = list(PROBLEMS)
+    head = " | ".join(f"{title}, {PROBLEMS[title].goal.label}" for title in titles)
     lines = [f"| learner | {head} |", f"|{' -- |' * (len(titles) + 1)}"]
     for name, params in everyone():
-        label, cells = label_of(name, params), []
+        label, shown = label_of(name, params), []
         for title in titles:
             mine = [run["share"] for run in runs if (run["problem"], run["learner"]) == (title, label)]
             few = f" ({len(mine)})" if len(mine) < seeds else ""
-            served = serves(bqrl.learners.registry.LEARNERS[name], PROBLEMS[title][2])
-            cells.append(f"{np.mean(mine):.2f}{few}" if mine else "not run" if served else "\N{EN DASH}")
-        lines.append(f"| {label} | {' | '.join(cells)} |")
+            served = serves(LEARNERS[name], PROBLEMS[title].goal)
+            shown.append(f"{np.mean(mine):.2f}{few}" if mine else "not run" if served else "\N{EN DASH}")
+        lines.append(f"| {label} | {' | '.join(shown)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -117,17 +211,17 @@ def main() -> None:
     """Play the missing runs and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--minutes", type=float, default=600.0, help="start no run after this time")
-    parser.add_argument("--cap", type=float, default=60.0, help="seconds per learner and problem")
+    parser.add_argument("--minutes", type=float, default=600.0, help="start no run that would end after this time")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--cap", type=float, default=60.0, help="seconds of a run above which a cell has fewer seeds")
     parser.add_argument("--runs", type=Path, default=RUNS, help="the file of runs")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page that holds the table")
     given = parser.parse_args()
-    runs = read(given.runs)
     with given.runs.open("a", encoding="utf-8") as file:
-        for run in play(runs, given.seeds, given.minutes, given.cap):
+        for run in play_all(read(given.runs), given.seeds, given.minutes, given.cap, given.workers):
             file.write(json.dumps(run) + "\n")
             file.flush()
-            print(f"{run['problem']:24}{run['learner']:28}{run['share']:8.3f}{run['seconds']:8.1f} s", flush=True)
+            print(f"{run['problem']:31}{run['learner']:28}{run['share']:8.3f}{run['seconds']:8.1f} s", flush=True)
     shown = table(read(given.runs), given.seeds)
     print(shown)
     before, rest = given.page.read_text(encoding="utf-8").split(BEGIN)

@@ -69,10 +69,14 @@ class Follower:
 
     def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
         """Return the law of the sweep's policy under the kernel of the ball that attains the value of the optimistic sweep."""
-        assert isinstance(done.values, Tables)
+        assert done.values is not None
+        if isinstance(done.values, Tables):
+            values = done.values.flat
+        else:  # a large problem is swept stage by stage
+            values = np.concatenate([value.reshape(-1) for value in done.values])
         stages, (*tables, steps) = tuple(self.layout.stages), self._tables(done.policy(target))
         mass: FloatArray = push_optimistic(
-            stages, self._sums, probability, half.reshape(-1), done.values.flat, tuple(tables), steps, self._work
+            stages, self._sums, probability, half.reshape(-1), values, tuple(tables), steps, self._work
         )
         return mass
 
