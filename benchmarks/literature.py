@@ -66,7 +66,8 @@ PROBLEMS = {
     "American put": Problem(name="AmericanPut", params=PUT | {"substeps": 5}, goal=C(0.2)),
     "betting game": Problem(
         name="BettingGame", params=CODE, goal=C(0.2), skipped=QUANTILE, options={"target-q": {"needs": 500}}),
-    "guarded maze, 75,000 episodes": Problem(name="GuardedMaze", goal=C(0.2), episodes=PUBLISHED, skipped=QUANTILE | {"target-q"}),
+    "guarded maze, 75,000 episodes": Problem(
+        name="GuardedMaze", goal=C(0.2), episodes=PUBLISHED, skipped=QUANTILE | {"target-q"}),
     "betting game, 75,000 episodes": Problem(
         name="BettingGame", params=CODE, goal=C(0.2), episodes=PUBLISHED,
         skipped=QUANTILE | {"ucbvi", "thompson"}, options={"target-q": {"needs": 500}}),
