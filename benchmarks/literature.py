@@ -65,12 +65,12 @@ PROBLEMS = {
     "trading, 5 trades": Problem(name="MeanReversion", goal=C(0.5), skipped=QUANTILE),
     "American put": Problem(name="AmericanPut", params=PUT | {"substeps": 5}, goal=C(0.2)),
     "betting game": Problem(
-        name="BettingGame", params=CODE, goal=C(0.2), skipped=QUANTILE, options={"target-q": {"needs": 500}}),
+        name="BettingGame", params=CODE, goal=C(0.2), skipped=QUANTILE, options={"target-q": {"needs": 400}}),
     "guarded maze, 75,000 episodes": Problem(
         name="GuardedMaze", goal=C(0.2), episodes=PUBLISHED, skipped=QUANTILE | {"target-q"}),
     "betting game, 75,000 episodes": Problem(
         name="BettingGame", params=CODE, goal=C(0.2), episodes=PUBLISHED,
-        skipped=QUANTILE | {"ucbvi", "thompson"}, options={"target-q": {"needs": 500}}),
+        skipped=QUANTILE | {"ucbvi", "thompson"}, options={"target-q": {"needs": 400}}),
 }  # fmt: skip
 MARGIN = 0.85  # share of the time that is filled with runs, by estimate; the ends of long runs leave gaps
 Cell = tuple[str, str, tuple[tuple[str, Any], ...]]  # problem, learner, parameters
