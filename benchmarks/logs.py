@@ -2,7 +2,7 @@
 
     python benchmarks/logs.py                              read and fit a log of a million steps
     python benchmarks/logs.py coverage FILE.csv 500 300    append lines for 500 logs of 300 episodes per cell; resumes
-    python benchmarks/logs.py table FILE.csv [CHART.png]   summarise FILE.csv, and draw the promise against the episodes
+    python benchmarks/logs.py table FILE.csv... [C.png]    summarise the files, and draw the promise against the episodes
     python benchmarks/logs.py icu                          10,000 episodes of ICU-Sepsis under the expert policy
 
 Coverage is the share of simulated logs in which a promise holds in the true model, with its Clopper-Pearson interval; that of
@@ -10,19 +10,23 @@ both promises at once, the new plan's and the old policy's, must be at least the
 logging: "fixed" plays every action alike; "cuts" does, too, and cuts every twentieth episode off after a random step;
 "adaptive" replans after each tenth of the log on the frequencies so far and then plays the action with the best mean in 7 of
 10 steps, and is declared as such. The seed of a log is its cell, so that the same cell has the same bits in every run.
+
+Options of coverage: `--part I/N` makes every N-th repetition only, so that N processes with a file each share the work;
+`--seconds S` stops after the log in which S seconds are over; `--logging fixed` and `--problem machine` limit the cells.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
+import math
 import resource
-import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -190,19 +194,33 @@ def at_confidence(estimate: Estimate, confidence: float) -> Estimate:
     return replace(estimate, confidence=confidence, balls=balls, refits={}, trials={}, _memo={})
 
 
-def coverage(path: Path, logs: int, sizes: tuple[int, ...]) -> None:
+def coverage(path: Path, asked: argparse.Namespace) -> None:
     """Append the lines of the logs of every problem, logging policy and number of episodes; logs already there are skipped."""
     done = {tuple(line[name] for name in FIELDS[:4]) for line in lines(path)}
+    part, parts = asked.part
+    cells = product(asked.sizes, range(part - 1, asked.logs, parts), enumerate(problems().items()), enumerate(LOGGING))
+    begun = time.perf_counter()
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
         if not done:
             writer.writeheader()
-        for episodes, k, (i, (name, mdp)), kind in product(sizes, range(logs), enumerate(problems().items()), LOGGING):
+        for episodes, k, (i, (name, mdp)), (j, kind) in cells:
+            if name not in (asked.problem or (name,)) or kind not in (asked.logging or LOGGING):
+                continue
+            if time.perf_counter() - begun > asked.seconds:
+                break
             cell = {"problem": name, "logging": kind, "episodes": episodes, "repetition": k}
             if tuple(map(str, cell.values())) not in done:
-                seed = (i, LOGGING.index(kind), episodes, k)
-                writer.writerows([cell | found for found in promises(mdp, kind, episodes, seed)])
+                writer.writerows([cell | found for found in promises(mdp, kind, episodes, (i, j, episodes, k))])
                 file.flush()
+
+
+def share_of_work(text: str) -> tuple[int, int]:
+    """Part I of N, from the text I/N."""
+    part, parts = map(int, text.split("/"))
+    if not 1 <= part <= parts:
+        raise ValueError(text)
+    return part, parts
 
 
 def lines(path: Path) -> list[dict[str, str]]:
@@ -213,10 +231,10 @@ def lines(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def summary(path: Path) -> list[tuple[object, ...]]:
+def summary(paths: list[Path]) -> list[tuple[object, ...]]:
     """One row per confidence, problem, logging policy, knowledge and number of episodes."""
     cells: dict[tuple[str, ...], list[dict[str, float]]] = defaultdict(list)
-    for line in lines(path):
+    for line in chain.from_iterable(map(lines, paths)):
         key = tuple(line[name] for name in ("confidence", "problem", "logging", "known", "episodes"))
         cells[key].append({name: float(line[name]) for name in FIELDS[6:]})
     best = {name: bqrl.guarantee_curve(mdp)(TAU) for name, mdp in problems().items()}
@@ -320,19 +338,33 @@ def draw(rows: list[tuple[object, ...]], path: Path) -> None:
 def main() -> None:
     from timing import machine, table
 
-    words = sys.argv[1:]
-    if words[:1] == ["coverage"]:
-        coverage(Path(words[1]), int(words[2]), tuple(map(int, words[3:])))
-    elif words[:1] == ["table"]:
-        rows = summary(Path(words[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command")
+    run = commands.add_parser("coverage")
+    run.add_argument("file", type=Path)
+    run.add_argument("logs", type=int)
+    run.add_argument("sizes", type=int, nargs="+")
+    run.add_argument("--part", type=share_of_work, default=(1, 1))
+    run.add_argument("--seconds", type=float, default=math.inf)
+    run.add_argument("--logging", choices=LOGGING, action="append")
+    run.add_argument("--problem", choices=list(problems()), action="append")
+    shown = commands.add_parser("table")
+    shown.add_argument("files", type=Path, nargs="+")
+    commands.add_parser("icu")
+    asked = parser.parse_args()
+    if asked.command == "coverage":
+        coverage(asked.file, asked)
+    elif asked.command == "table":
+        rows = summary([path for path in asked.files if path.suffix == ".csv"])
         head = (
             "confidence", "problem", "logging", "known", "episodes", "logs", "both hold", "new holds", "old holds", "headline",
             "new plan", "old policy", "new plan, true", "optimum", "plug-in, true", "plug-in breaks",
         )  # fmt: skip
         table(f"medians, tau {TAU}", head, rows)
-        if words[2:]:
-            draw(rows, Path(words[2]))
-    elif words[:1] == ["icu"]:
+        for path in asked.files:
+            if path.suffix != ".csv":
+                draw(rows, path)
+    elif asked.command == "icu":
         icu()
     else:
         print(machine())
