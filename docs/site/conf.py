@@ -8,7 +8,7 @@ copyright = "bqrl developers"
 release = bqrl.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
-myst_heading_anchors = 4  # links such as planning.md#a-plan, as on a forge
+myst_heading_anchors = 4  # links such as planning.md#other-objectives, as on a forge
 exclude_patterns = ["files"]
 templates_path = ["templates"]
 
