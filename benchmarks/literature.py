@@ -32,7 +32,7 @@ from bqrl.results.learning import label_of
 EPISODES, SEEDS, FIRST_SEED = 1000, 20, 800_000
 RUNS = Path(__file__).parent / "baselines" / "literature.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "learners.md"
-BEGIN, END = "<!-- literature: begin -->\n", "<!-- literature: end -->"
+BEGIN, END = "<!-- literature: begin -->\n\n", "\n<!-- literature: end -->"
 Q, C = bqrl.Quantile, bqrl.CVaR
 PROBLEMS: dict[str, tuple[str, dict[str, Any], bqrl.Objective]] = {
     "noisy cliff": ("NoisyCliff", {}, Q(0.1)),
