@@ -23,7 +23,7 @@ default_role = "literal"
 suppress_warnings = ["ref.python"]  # words of a type are text, not names of attributes
 
 html_theme = "pydata_sphinx_theme"
-html_title = "bqrl"
+html_title = f"bqrl {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
