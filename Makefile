@@ -6,13 +6,14 @@ PY      := $(VENV)/bin/python
 READY   := $(VENV)/.ready
 EXTRAS  := dev,docs,plots,cluster
 PIP     := $(PY) -m pip install -qq --disable-pip-version-check --constraint requirements.lock
+PAGES   := *.md benchmarks docs src# folders are searched for Markdown
 WORKERS ?= 2# test processes; 0 runs the tests in one
 ARGS    ?=# passed on to `bqrl reproduce`
 
 SHELL       := bash
 .SHELLFLAGS := -euc
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-all check lint docs coverage reproduce bench lock clean
+.PHONY: help setup test test-all check lint format docs coverage reproduce bench lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */make \1\t/' | expand -t 16
@@ -42,7 +43,7 @@ docs: setup  ## the site, in build/site; warnings are errors
 coverage: setup  ## all tests except the longest, with the share of lines that they run
 	@$(PY) -m pytest -q -n $(WORKERS) --cov --cov-report=term
 
-lint: setup  ## ruff, mypy, import-linter, codespell
+lint: setup  ## ruff, mypy, import-linter, codespell, mdformat
 	@echo "== ruff"
 	@$(PY) -m ruff check
 	@$(PY) -m ruff format --check
@@ -52,6 +53,12 @@ lint: setup  ## ruff, mypy, import-linter, codespell
 	@$(VENV)/bin/lint-imports --no-logo
 	@echo "== codespell"
 	@$(VENV)/bin/codespell
+	@echo "== mdformat"
+	@$(VENV)/bin/mdformat --check $(PAGES)
+
+format: setup  ## code and Markdown pages, formatted
+	@$(PY) -m ruff format
+	@$(VENV)/bin/mdformat $(PAGES)
 
 bench: setup  ## every benchmark: times and prints, asserts nothing
 	@for script in benchmarks/[!_]*.py; do \

@@ -37,7 +37,7 @@ from bqrl.results.learning import label_of
 SEEDS, FIRST_SEED = 20, 800_000
 RUNS = Path(__file__).parent / "baselines" / "literature.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "learners.md"
-BEGIN, END = "<!-- literature: begin -->\n", "<!-- literature: end -->"
+BEGIN, END = "<!-- literature: begin -->\n\n", "\n<!-- literature: end -->"
 Q, C = bqrl.Quantile, bqrl.CVaR
 QUANTILE = frozenset(
     {"psrl", "ucb-bqrl"}

@@ -100,7 +100,7 @@ def sections(index: str) -> dict[str, str]:
         title, body = part.split("\n", 1)
         linked = [name[:-3] for _, name, _ in LINK.findall(body) if name.endswith(".md") and "/" not in name]
         name = f"section_{re.sub(r'[^a-z]+', '_', title.lower())}"
-        found[name] = f"# {title}\n{body}{toctree([*linked, *GENERATED.get(title, [])])}"
+        found[name] = f"# {title}\n{body}{toctree([*GENERATED.get(title, []), *linked])}"
     return found
 
 
@@ -146,7 +146,7 @@ def commands() -> str:
     parts = ["# Commands"]
     for name in ("", *COMMANDS):
         done = CliRunner().invoke(
-            app, [*name.split(), "--help"], env={"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+            app, [*name.split(), "--help"], env={"COLUMNS": "76", "NO_COLOR": "1", "TERM": "dumb"}
         )
         help_text = "\n".join(line.rstrip() for line in done.output.strip("\n").splitlines())
         parts += [f"## bqrl {name}".rstrip(), f"```text\n{help_text}\n```"]

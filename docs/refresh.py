@@ -31,7 +31,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.M)
 MARK = re.compile(r"\b(Deviation|Corrected): (.+?)(?=\n\s*\n|\"\"\"|\n\s*(?:# )?(?:Deviation|Corrected): |\Z)", re.S)
-BEGIN, END = "<!-- deviations: begin -->\n", "<!-- deviations: end -->"
+BEGIN, END = "<!-- deviations: begin -->\n\n", "\n<!-- deviations: end -->"
 
 
 def same(wanted: str, got: str) -> bool:
@@ -88,13 +88,15 @@ def workplace() -> Iterator[None]:
 
 def deviations() -> str:
     """The marks of the source as a Markdown list, one item per module."""
+    from mdformat import text  # the other pages are checked without it, too
+
     lines, source = [], ROOT / "src"
     for path in sorted(source.rglob("*.py")):
         marks = MARK.findall(path.read_text())
         if marks:
             lines.append(f"- `{'.'.join(path.relative_to(source).with_suffix('').parts)}`")
-            lines += [f"  - {mark}: {' '.join(text.split())}" for mark, text in marks]
-    return "\n".join(lines) + "\n"
+            lines += [f"  - {mark}: {' '.join(words.split())}" for mark, words in marks]
+    return text("\n".join(lines), extensions={"gfm"})
 
 
 def with_deviations(text: str) -> str:

@@ -14,8 +14,8 @@ from bqrl.study.truth import TITLES, compare_published, spell_out
 
 PAGE = Path(__file__).parent / "truth.md"
 FOLDER = Path(__file__).parents[2] / "shared" / "domains"
-BEGIN, END = "<!-- truth: begin -->\n", "<!-- truth: end -->"
-HEAD = f"| {' | '.join(TITLES.values())} |\n|{'---|' * len(TITLES)}\n"
+BEGIN, END = "<!-- truth: begin -->\n\n", "\n<!-- truth: end -->"
+HEAD = f"| {' | '.join(TITLES.values())} |\n|{' -- |' * len(TITLES)}\n"
 
 
 def line(entry: Published) -> str:

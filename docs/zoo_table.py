@@ -14,8 +14,8 @@ import bqrl
 
 PAGE = Path(__file__).parent / "zoo.md"
 LEVELS = (0.05, 0.1, 0.5)
-BEGIN, END = "<!-- zoo: begin -->\n", "<!-- zoo: end -->"
-HEAD = "| problem | tau | optimum | upper | risk-neutral | CVaR |\n|---|---|---|---|---|---|\n"
+BEGIN, END = "<!-- zoo: begin -->\n\n", "\n<!-- zoo: end -->"
+HEAD = "| problem | tau | optimum | upper | risk-neutral | CVaR |\n| -- | -- | -- | -- | -- | -- |\n"
 
 
 def rows(name: str) -> Iterator[str]:

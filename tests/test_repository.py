@@ -19,7 +19,19 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 PACKAGE = ROOT / "src" / "bqrl"
 MODULES = {path.relative_to(PACKAGE): path for path in sorted(PACKAGE.rglob("*.py"))}
-HEAVY = {"numba", "scipy", "altair", "vl_convert", "jinja2", "dask", "distributed", "stormpy", "torch"}
+HEAVY = {
+    "numba",
+    "scipy",
+    "altair",
+    "vl_convert",
+    "jinja2",
+    "dask",
+    "distributed",
+    "stormpy",
+    "torch",
+    "pydantic",
+    "filelock",
+}
 
 
 def in_fresh_python(code: str) -> str:

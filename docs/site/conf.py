@@ -8,7 +8,7 @@ copyright = "bqrl developers"
 release = bqrl.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
-myst_heading_anchors = 4  # links such as planning.md#a-plan, as on a forge
+myst_heading_anchors = 4  # links such as planning.md#other-objectives, as on a forge
 exclude_patterns = ["files"]
 templates_path = ["templates"]
 
@@ -23,7 +23,7 @@ default_role = "literal"
 suppress_warnings = ["ref.python"]  # words of a type are text, not names of attributes
 
 html_theme = "pydata_sphinx_theme"
-html_title = "bqrl"
+html_title = f"bqrl {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Annotated
 
 import pytest
@@ -13,7 +14,7 @@ from helpers import one_line
 
 import bqrl
 from bqrl.cli import main
-from bqrl.cli.commands import COMMANDS, command_of, message_of
+from bqrl.cli.commands import COMMANDS, PANELS, command_of, message_of
 from bqrl.cli.output import Command
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.planners.registry import find_planner
@@ -145,6 +146,15 @@ def test_version_and_help(cli):
         assert code == 0
         assert all(name in out for name in ("solve", "envs", "report"))
     assert "--attitude" in cli("solve", "--help")[1]
+
+
+def test_every_option_in_a_panel_of_the_help_belongs_to_a_command():
+    commands = [command_of(getattr(import_module(f"bqrl.cli.{name}"), name.capitalize())) for name in COMMANDS]
+    options = {each.name: each.rich_help_panel for command in commands for each in command.params}
+    listed = [name for names in PANELS.values() for name in names.split()]
+    assert len(listed) == len(set(listed))
+    assert set(listed) <= set(options)
+    assert options["tau"] == next(iter(PANELS))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,4 +1,4 @@
-"""`bqrl bench`: the benchmark scripts of a clone, by default the table of what has a bar.
+"""`bqrl bench`: the benchmark scripts of a clone, by default the table that compares with other tools and with goals.
 
 With --json the lines of the table are added to benchmarks/history.jsonl, one line of that file per run, and each of them gets the
 ratio of the run before, so that a regression shows.
@@ -27,14 +27,14 @@ from bqrl.errors import ArgumentError
 from bqrl.results.result import Result, ResultTable, check_folder
 
 TABLE, HISTORY = "table", "history.jsonl"
-NAMES = f"Scripts to run, or all; by default {TABLE}, what has a bar. With --json it is added to {HISTORY}."
+NAMES = f"Benchmarks to run, or all. By default {TABLE}: bqrl beside other tools and its goals; --json adds it to {HISTORY}."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench(Command):
     """Run the benchmarks of a clone and print what they measure."""
 
-    names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help=NAMES)] = None
+    names: Annotated[list[str] | None, Argument(metavar="NAME", help=NAMES)] = None
 
     def run(self) -> None:
         """Run the scripts one after the other; without --json, their output is shown as it comes."""

@@ -30,6 +30,17 @@ RENAMED = {
     "experiment": "only",
     "policies": "policy",
 }  # arguments of the library whose option has another name
+PANELS = {
+    "What to plan for": "tau certainty objective beta confidence stage state earned drawn",
+    "Trade-offs, errors and rules": "at_least margin secondary off radius attitude randomized rule order",
+    "Comparison": "policy below compare",
+    "The problem": "horizon start columns rewards discount discount_rate",
+    "What may be declared": "stationary reward_range reward_by support ends absorbing known model round_rewards adaptive",
+    "Posterior draws": "psa cost effect threshold",
+    "How it is computed": "planner arithmetic points gap max_nodes max_memory folder precision cluster workers delta",
+    "Words": "title unit stage_name run_name return_name state_name action_name",
+    "Output": "out as_json table decimal log tensorboard",
+}  # the options of a command in its help; all others come first
 KINDS = {"float": "a number", "int": "a whole number"}  # expected values, by the first word of pydantic's error type
 
 
@@ -50,16 +61,22 @@ class LazyCommands(TyperGroup):
 def command_of(kind: type[Any]) -> Any:
     """Typer command of a class. Its fields are the options, those of the class before those of its bases."""
     hints, parameters = get_type_hints(kind, include_extras=True), signature(kind).parameters
-    names = dict.fromkeys(name for base in kind.__mro__ for name in get_annotations(base))
+    fields = dict.fromkeys(name for base in kind.__mro__ for name in get_annotations(base))
 
     def call(**given: Any) -> None:
         kind(**given).run()
 
-    call.__signature__ = Signature([parameters[name].replace(annotation=hints[name]) for name in names])  # type: ignore[attr-defined]
+    call.__signature__ = Signature([parameters[name].replace(annotation=hints[name]) for name in fields])  # type: ignore[attr-defined]
     call.__annotations__, call.__doc__ = hints, kind.__doc__
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(kind.__name__.lower())(call)
-    return typer.main.get_command(alone)
+    command: Any = typer.main.get_command(alone)
+    places = {name: (place, title) for place, (title, names) in enumerate(PANELS.items()) for name in names.split()}
+    options = [each for each in command.params if each.name in places and each.param_type_name == "option"]
+    for each in options:
+        each.rich_help_panel = places[each.name][1]
+    command.params.sort(key=lambda each: places[each.name][0] if each in options else -1)
+    return command
 
 
 app = typer.Typer(

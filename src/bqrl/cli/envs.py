@@ -35,7 +35,7 @@ TITLES = {
 class Envs(Command):
     """List the named problems: a table with certified optima at a terminal, one Gymnasium id per line when piped."""
 
-    names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Problems to list; by default all.")] = None
+    names: Annotated[list[str] | None, Argument(metavar="NAME", help="Problems to list; by default all.")] = None
     every: Annotated[bool, Option("--all", help="Compute the optima of large problems, too.")] = False
     truth: Annotated[
         bool,

@@ -65,7 +65,7 @@ SHOWN = ("policies", "limits", "projection")  # tables printed
 class Fit(SharedOptions):
     """Find a policy from logged episodes or from counts, and what it guarantees with a stated confidence."""
 
-    log: Annotated[Path | None, Argument(metavar="[LOG]", help=LOG)] = None
+    log: Annotated[Path | None, Argument(metavar="LOG", help=LOG)] = None
     episodes: Annotated[int | None, Option(help=PLAYED)] = None
     seed: Annotated[int | None, Option(help=f"For a Gymnasium id: seed of the episodes, by default {FIRST_SEED}.")] = (
         None

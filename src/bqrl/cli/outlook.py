@@ -23,7 +23,7 @@ DRAWN = "Which policy of a mixture was drawn at the start, counted from 1."
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook(ProblemOptions):
-    """What a plan says in one situation: the action, the chance of the target, and what can still be guaranteed."""
+    """Say what to do in one situation: the action, the chance of the target, and what can still be guaranteed."""
 
     policy: Annotated[str | None, Option(metavar="POLICY", help=POLICY)] = None
     stage: Annotated[int | None, Option(help=STAGE)] = None

@@ -53,20 +53,18 @@ RADIUS = "How far the probabilities of each uncertain row may be off, in l1 dist
 AT_LEAST = "The best mean among policies that guarantee this return, or a share of the best guarantee such as 98%."
 MARGIN = "Share of the largest margin to keep, in [0, 1]: the best mean among policies that keep it."
 OFF = "Plan for probabilities that are off by up to this share, such as 5%: --radius 0.1 --attitude robust."
-RULE = (
-    "stage-state, state or threshold: the best rule without memory that a search finds, as a table of states by stages."
-)
+RULE = "The best rule without memory that a search finds: stage-state, state or threshold."
 ORDER = "With --rule threshold: the states from low to high, separated by commas."
 TABLE = "The decisions as a spreadsheet (.xlsx or .csv): a rule by states and stages, else one row per situation."
 FOLDER = "Folder for checkpoints of plans that do not fit into memory; nothing is left there."
 CLUSTER = "Share the sweep among the workers of the Dask scheduler at ADDRESS (trusted networks only)."
 PRECISION = "float32 stores probabilities in half the memory, with a stated error."
-GAP = "Refine that grid until the gap is this small; with --no-randomized: the gap to prove."
+GAP = "Refine the grid of returns until the bounds are this close; with --no-randomized: the gap to prove."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solve(ProblemOptions):
-    """Plan for a quantile of the total return, the best result that is reached with certainty 1 - tau, or another objective."""
+    """Find the policy with the best result in, say, 9 of 10 runs (a quantile of the return), or for another objective."""
 
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVELS)] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None

@@ -28,7 +28,7 @@ GAP_TOL = 1e-9  # objective values this close, relative to the size of the retur
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Plan(Charted):
-    """A policy for the (buffered) tau-quantile and what is proven about it; made by `solve` and `Estimate.solve`.
+    """A policy for an objective and what is proven about it; made by `solve` and `Estimate.solve`.
 
     `print(plan)` shows the numbers, `plan.chart()` the law of the return, and `plan.compare(other)` strategies side by side.
     Values have the unit of the rewards.

@@ -17,8 +17,8 @@ from bqrl.policies.protocol import Policy
 class GridPolicy(Policy):
     """A policy for continuous states; made by `solve` for a model of `from_step(..., grid=)`.
 
-    With `monotone` it acts on the state rounded towards the worse side and on the true need. With `lipschitz` it follows the
-    chain of rounded states that the real events drive, so that `next` requires the event. `act` returns the index of an action;
+    With `monotone` it acts on the state rounded towards the worse side and on the true need. With `lipschitz` it follows a
+    chain of rounded states that is driven by the real events, so `next` requires the event. `act` returns the index of an action;
     `policy.model.actions` are the actions themselves. Outside the grid it plays the first action that exists.
 
     Attributes

@@ -197,7 +197,7 @@ class Experiment(Charted):
         """Return the share of the way from random play to the certified optimum that a value of the objective reaches.
 
         The share is (value - random) / (optimum - random): 0 for random play, 1 for the optimum, negative for worse than random
-        play. It exists for losses, too, and does not depend on the unit or on a constant that is added to all returns.
+        play. It is defined for losses, too, and does not depend on the unit or on a constant that is added to all returns.
 
         Parameters
         ----------
