@@ -17,9 +17,9 @@ from timing import interleaved, machine, product, share, table
 
 from bqrl.mdp.find_grid import returns_grid
 from bqrl.mdp.sums import sums_of
+from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.sweep import sweep
-from bqrl.planners.target import guarantee_curve
 from bqrl.policies.markov import MarkovPolicy
 
 

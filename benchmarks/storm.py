@@ -16,7 +16,7 @@ import numpy as np
 from _problems import dense
 from timing import interleaved, machine, table
 
-from bqrl.planners.target import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 

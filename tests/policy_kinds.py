@@ -4,7 +4,7 @@ import numpy as np
 
 import bqrl
 from bqrl import MixturePolicy, StochasticPolicy
-from bqrl.planners.target import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 from bqrl.policies.shares import uniform
 
 

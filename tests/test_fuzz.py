@@ -16,7 +16,7 @@ import pytest
 import bqrl
 from bqrl.errors import ArgumentError, ArgumentTypeError, FileFormatError, ModelWarning, SizeError
 from bqrl.mdp.files import read_arrays
-from bqrl.planners.target import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 
 INPUTS = int(os.environ.get("BQRL_FUZZ", "300"))
 MAX_BYTES = 2**24  # of an unpacked file

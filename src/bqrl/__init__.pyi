@@ -38,14 +38,15 @@ from bqrl.planners.confidence import (
 )
 from bqrl.planners.evaluate import evaluate as evaluate
 from bqrl.planners.forecast import Forecast as Forecast, forecast as forecast
-from bqrl.planners.grid_curve import GridCurve as GridCurve
+from bqrl.planners.curve import GridCurve as GridCurve, guarantee_curve as guarantee_curve
+from bqrl.planners.cvar import CVaRCurve as CVaRCurve
 from bqrl.planners.outcomes import expected_outcomes as expected_outcomes, outcome_law as outcome_law
 from bqrl.planners.outlook import Outlook as Outlook, outlook as outlook
 from bqrl.planners.plan import Plan as Plan
 from bqrl.planners.solve import solve as solve
 from bqrl.planners.strategies import Strategies as Strategies, sensitivity as sensitivity, strategies as strategies
 from bqrl.planners.stress import Stress as Stress, stress as stress
-from bqrl.planners.target import GuaranteeCurve as GuaranteeCurve, guarantee_curve as guarantee_curve
+from bqrl.planners.target import GuaranteeCurve as GuaranteeCurve
 from bqrl.planners.tradeoff import Tradeoff as Tradeoff, tradeoff as tradeoff
 from bqrl.policies.earned import EarnedPolicy as EarnedPolicy
 from bqrl.policies.envelope import EnvelopePolicy as EnvelopePolicy

@@ -73,3 +73,9 @@ def test_an_objective_of_your_own_scores_laws_but_needs_a_planner():
     assert Median()(LAW) == 1.0
     with pytest.raises(ArgumentError, match=r"objective must be one of .*Quantile.*, got Median"):
         bqrl.solve("SafeOrRisky", Median())
+
+
+def test_the_label_of_a_level_below_1_does_not_say_1():
+    assert Quantile(0.9999999).label == "0.9999999-quantile"
+    assert CVaR(0.9999999).label == "CVaR at 0.9999999"
+    assert (CVaR(1.0).label, Quantile(1 / 3).label) == ("CVaR at 1", "0.333333-quantile")

@@ -148,6 +148,34 @@ def test_episodes_of_different_lengths_rest_on_a_longest_one():
     assert "episodes with fewer than 3 steps are complete, and none is longer" in estimate.assumptions
 
 
+@pytest.mark.parametrize(
+    ("options", "complete"),
+    [
+        ({}, "with fewer than 3 steps"),
+        ({"ends": "terminal"}, "with fewer than 3 steps"),
+        ({"absorbing": ["dead"]}, "with fewer than 3 steps"),
+        ({"ends": "truncated"}, None),
+        ({"ends": "truncated", "absorbing": ["dead"]}, "that reach an absorbing state"),
+        ({"column": ["", "", "", "truncated", "", "terminated"]}, "marked as ended"),
+        ({"column": ["", "", "", "truncated", "", "terminated"], "absorbing": ["dead"]}, "marked as ended"),
+        ({"column": ["", "", "", "truncated", "", "truncated"]}, None),
+        ({"column": ["", "", "", "terminated", "", "terminated"]}, "with fewer than 3 steps"),
+    ],
+)
+def test_sentences_about_cut_off_and_complete_episodes_do_not_contradict_each_other(options, complete):
+    """ "Episodes with fewer steps are complete" once stood beside "whether an episode was cut off ...", and marks without any."""
+    log = {"episode": [0, 0, 0, 1, 2, 2], "state": ["on"] * 6, "action": ["go"] * 6, "reward": [1.0] * 6}
+    log["next_state"] = ["on", "on", "on", "off", "on", "dead"]
+    if "column" in options:
+        log["end"] = options["column"]
+    chosen = {name: value for name, value in options.items() if name != "column"}
+    said = fit(log, horizon=3, reward_range=(0, 1), **chosen).assumptions
+    assert [text.split(" are complete")[0] for text in said if "complete" in text] == (
+        [f"episodes {complete}"] if complete else []
+    )
+    assert any("was cut off" in text for text in said) == (complete != "with fewer than 3 steps")
+
+
 def test_declarations_may_be_iterators_and_may_change_afterwards():
     """A generator was once exhausted when the gains fitted the log again, and a changed list changed the gains."""
     log = two_steps()

@@ -10,9 +10,9 @@ import bqrl
 from bqrl import MDP, LabelPolicy, Law, MarkovPolicy, MixturePolicy, Policy, TargetPolicy, evaluate, simulate, solve
 from bqrl.errors import ArgumentTypeError, GridError, SizeError
 from bqrl.mdp.find_grid import lattice, return_set, returns_grid, rounded_grid
+from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.evaluate import Limits, _law_on, law_bracket
 from bqrl.planners.sweep import sweep
-from bqrl.planners.target import guarantee_curve
 from bqrl.policies import forward
 from bqrl.policies.forward import play_shares
 from bqrl.policies.pairs import reached_pairs

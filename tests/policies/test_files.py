@@ -11,7 +11,7 @@ import bqrl
 from bqrl import MarkovPolicy, MixturePolicy, evaluate, load
 from bqrl.errors import FileFormatError, PolicyError, SizeError
 from bqrl.mdp.files import write_arrays
-from bqrl.planners.target import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 from bqrl.policies.files import policy_from_arrays, to_storable
 from bqrl.policies.shares import uniform
 

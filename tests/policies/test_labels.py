@@ -7,7 +7,7 @@ from policy_kinds import decisions
 import bqrl
 from bqrl import LabelPolicy, MixturePolicy, evaluate
 from bqrl.errors import PolicyError, SizeError
-from bqrl.planners.target import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 from bqrl.policies import pairs as unrolled
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracles import LEVELS, random_mdp, small_mdps
 
 from bqrl import MDP, Law, envs
-from bqrl.planners.target import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 
 
 def law_of(mdp, policy):

@@ -6,7 +6,7 @@ import pytest
 import bqrl
 from bqrl import MixturePolicy, evaluate, simulate
 from bqrl.errors import PolicyError
-from bqrl.planners.target import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 
 
 def benefit_and_quality(H=4):

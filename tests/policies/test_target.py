@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.planners.target import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 
 MODEL = bqrl.envs.make("AssetSelling")
 

@@ -3,7 +3,7 @@
 import pytest
 
 import bqrl
-from bqrl.planners.target import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 from bqrl.results import steps
 from bqrl.results.plans import collect_plans, plan_files, plan_result, with_chart_data
 from bqrl.results.result import is_shown

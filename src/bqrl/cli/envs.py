@@ -17,8 +17,8 @@ from bqrl.display import count_of, format_number
 from bqrl.envs import about, make, names
 from bqrl.envs.published import ENTRIES
 from bqrl.errors import ArgumentError
+from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.plan import GAP_TOL
-from bqrl.planners.target import guarantee_curve, plan_from_curve
 from bqrl.results.result import Result, ResultTable, check_folder
 from bqrl.study.truth import TITLES as HEADINGS
 from bqrl.study.truth import compare_published, spell_out
@@ -108,7 +108,7 @@ def describe(name: str, *, large: bool = True) -> dict[str, Any]:
     if mdp.successor.size * mdp.H > LARGE and not large:
         return found | {"missing": f"large problem; bqrl envs {problem.name} computes its optima"}
     curve = guarantee_curve(mdp)
-    summaries = (plan_from_curve(curve, tau).summary() for tau in LEVELS.values())
+    summaries = (curve.plan(tau).summary() for tau in LEVELS.values())
     facts = ("tau", "value", "upper", "proven", "fragile")
     return found | {"optimum": [{key: one[key] for key in facts} for one in summaries]}
 

@@ -19,10 +19,10 @@ from bqrl.cli.params import read_policies
 from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, Objectives, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import Objective
+from bqrl.planners.curve import curve_objective
 from bqrl.planners.plan import Plan
 from bqrl.planners.registry import find_planner
 from bqrl.planners.solve import PLANNERS, SOLVERS
-from bqrl.planners.target import plan_from_curve
 from bqrl.results.decisions import decision_table, rule_overview
 from bqrl.results.plans import (
     LIMITS,
@@ -178,19 +178,23 @@ def share_of(text: str) -> float:
 def plan_goals(
     mdp: bqrl.MDP, planners: Mapping[Objective, str], settings: dict[str, Any], watch: ProgressBar
 ) -> list[Plan]:
-    """Plans by objective; for plain quantiles one sweep serves all levels."""
+    """Plans by objective; for quantiles, and for CVaR, one sweep serves all levels."""
     options = _drop_unset(settings, *CHOICES, "max_bytes")
-    levels = [goal.tau for goal, planner in planners.items() if isinstance(goal, bqrl.Quantile) and planner == "target"]
-    curve_alone = options.keys() <= {*LIMITS, "randomized", "arithmetic"} and options["arithmetic"] == "float"
-    if len(levels) == len(planners) and curve_alone:
+    shown = curve_objective(planners) if set(planners.values()) == {"target"} else None
+    of_curve = {*LIMITS, "arithmetic"} if shown is bqrl.CVaR else {*LIMITS, "randomized", "arithmetic"}
+    if shown is not None and options.keys() <= of_curve and options["arithmetic"] == "float":
         begun = time.perf_counter()
+        levels = [goal.tau for goal in planners if isinstance(goal, bqrl.Quantile | bqrl.Buffered)]
         limits = _drop_unset(settings, *LIMITS)
-        watch.phase("forecasting time and memory")
-        expected = bqrl.forecast(mdp, **{name: value for name, value in limits.items() if name != "cluster"})
-        watch.phase(f"planning, {expected.short}" if expected.seconds > WORTH_SAYING else "planning", mdp.H)
-        curve = bqrl.guarantee_curve(mdp, tick=watch.tick, **limits)
+        forecast = ""
+        if shown is bqrl.Quantile:
+            watch.phase("forecasting time and memory")
+            expected = bqrl.forecast(mdp, **{name: value for name, value in limits.items() if name != "cluster"})
+            forecast = f", {expected.short}" if expected.seconds > WORTH_SAYING else ""
+        watch.phase(f"planning{forecast}", mdp.H)
+        curve = bqrl.guarantee_curve(mdp, shown, tick=watch.tick, **limits)
         tracked = watch.track(levels, "evaluating the policies")
-        return [plan_from_curve(curve, tau).with_time(time.perf_counter() - begun) for tau in tracked]
+        return [curve.plan(tau).with_time(time.perf_counter() - begun) for tau in tracked]
     return [
         bqrl.solve(mdp, goal, planner=planners[goal], **options) for goal in watch.track(list(planners), "planning")
     ]

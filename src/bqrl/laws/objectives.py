@@ -115,7 +115,7 @@ class Quantile(Objective):
     @property
     def label(self) -> str:
         """The name in tables and titles."""
-        return f"{self.tau:g}-quantile"
+        return f"{_level(self.tau)}-quantile"
 
     def promise(self, amount: str, noun: str = "runs", total: str = "return") -> str:
         """Return "in 9 of 10 runs you get at least AMOUNT"."""
@@ -161,7 +161,8 @@ class Buffered(Objective):
     @property
     def label(self) -> str:
         """The name in tables and titles."""
-        return f"CVaR at {self.tau:g}" if self.beta == self.tau else f"{self.tau:g}-quantile buffered by {self.beta:g}"
+        level = _level(self.tau)
+        return f"CVaR at {level}" if self.beta == self.tau else f"{level}-quantile buffered by {self.beta:g}"
 
     @property
     def kind(self) -> str:
@@ -229,6 +230,11 @@ class Mean(Objective):
     def label(self) -> str:
         """The name in tables and titles."""
         return "mean"
+
+
+def _level(tau: float) -> str:
+    """A level in a label; one below 1 is not rounded to 1."""
+    return exact_text(tau) if tau < 1.0 == float(f"{tau:g}") else f"{tau:g}"
 
 
 def gets(amount: str, noun: str, total: str) -> str:

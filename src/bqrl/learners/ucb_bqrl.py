@@ -35,9 +35,9 @@ from bqrl.learners.replan import Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.confidence import candidate_kernels, constant_buffer, log_buffer, log_term, power_buffer, radius
+from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.frontier import plan_frontier
 from bqrl.planners.greedy import greedy_policies, optimistic_greedy
-from bqrl.planners.target import guarantee_curve
 from bqrl.policies.files import policy_from_arrays
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy

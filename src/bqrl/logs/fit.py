@@ -266,8 +266,9 @@ def _assumptions(log: Episodes, declared: Declared, mdp: MDP) -> tuple[str, ...]
         found.append("whether an episode was cut off does not depend on an unrecorded next state")
     if pooled and log.partly_recorded:
         found.append("whether the next state of a last step is recorded does not depend on it")
-    if log.short and log.truncated.any():  # a column tells the two apart
-        found.append(f"episodes marked as ended are complete, and none is longer than {log.H} steps")
+    if log.short and log.truncated.any():  # a column or an absorbing state tells the two apart
+        which = "marked as ended" if "end" in log.columns.codes else "that reach an absorbing state"
+        found.append(f"episodes {which} are complete, and none is longer than {log.H} steps")
     elif log.short:
         found.append(f"episodes with fewer than {log.H} steps are complete, and none is longer")
     if declared.model is not None:

@@ -34,15 +34,15 @@ from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.branch import MAX_NODES
 from bqrl.planners.cluster import Cluster, as_cluster
+from bqrl.planners.cvar import cvar_curve, cvar_on_pairs
 from bqrl.planners.deterministic import prove_deterministic
-from bqrl.planners.earned import MetPairs, search_cvar
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.facts import Bracketed, BufferBelowMargin, Fact, NeutralWins, NoFinerGrid, Tied
 from bqrl.planners.plan import GAP_TOL, Plan, is_steady
 from bqrl.planners.registry import Gap, MaxBytes, Pairs, Points, Tick, count, switch
 from bqrl.planners.room import MAX_BYTES, Room, check_memory, fits
 from bqrl.planners.sweep import best_column, rounding_error
-from bqrl.planners.target import choose_pairs, finer_size, guarantee_curve, risk_neutral
+from bqrl.planners.target import choose_pairs, curve_over, finer_size, risk_neutral
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best_mix
 from bqrl.policies.protocol import Policy
 
@@ -75,11 +75,9 @@ def plan_buffered(
     columns, or_rounded = lattice(mdp), randomized is None and (points is not None or gap is not None)
     if pairs and beta < tau:
         raise bad_value("pairs", pairs, "be omitted with a buffer below tau", remedy="only CVaR is planned on pairs")
-    met = (
-        choose_pairs(mdp, pairs, points, Room(max_bytes=max_bytes / 2), columns) if beta == tau else None
-    )  # two sweeps
-    if met is not None:
-        return _cvar_on_pairs(met, tau)
+    room = Room(max_bytes=max_bytes, cluster=shared)
+    if beta == tau and (met := choose_pairs(mdp, pairs, points, room, averaged=True)) is not None:
+        return cvar_on_pairs(met, tau).plan(tau)
     if columns is not None and not fits(
         mdp, columns, max_bytes, or_rounded=or_rounded, sweeps=2, shared=shared is not None
     ):
@@ -91,7 +89,9 @@ def plan_buffered(
                 got = "a problem without one of a suitable size; omit randomized"
             raise GridError(f"randomized={randomized} requires returns on a lattice, got {got}", name="randomized")
         return _narrow_bracket(mdp, tau, beta, points or BRACKET_POINTS, gap, max_bytes, columns is not None, shared)
-    curve = guarantee_curve(mdp, max_bytes=max_bytes, cluster=shared, tick=tick)
+    if beta == tau:
+        return cvar_curve(mdp, points=None, room=room, tick=tick).plan(tau)
+    curve = curve_over(mdp, points=None, room=room, tick=tick)
     if curve.exact and beta <= curve.margin(tau).below - MASS_TOL and curve.certain(tau):
         policy = curve.policy(tau)
         value = evaluate(mdp, policy).buffered_quantile(tau, beta)
@@ -116,18 +116,6 @@ def plan_buffered(
         details["randomized"] = upper  # attained by randomized policies only
     plan = _plan(mdp, tau, beta, best, value, max(upper, value), details, notes=(note,), slack=slack)
     return plan if plan.certain else replace(plan, notes=(note, Tied(averaged=True)))
-
-
-def _cvar_on_pairs(pairs: MetPairs, tau: float) -> Plan:
-    """Return the best plan for CVaR over the pairs that can be met; a deterministic policy attains the optimum."""
-    tolerance = GAP_TOL * size_of(pairs.returns)
-    _, z, bound = search_cvar(pairs, tau, tolerance)
-    policy = pairs.policy(z, lambda g: np.maximum(z - g, 0.0))
-    value = evaluate(pairs.mdp, policy).cvar(tau)
-    upper = value if bound - value <= 2.0 * tolerance else bound
-    slack = _slack(pairs.mdp, pairs.returns, tau, tau)
-    details = {"pairs": pairs.count, "target": z}
-    return _plan(pairs.mdp, tau, tau, policy, value, max(upper, value), details, slack=slack)
 
 
 def _plan(
@@ -180,6 +168,8 @@ def _bracket(
     mdp: MDP, tau: float, beta: float, points: int, max_bytes: float, by_choice: bool, cluster: Cluster | None
 ) -> Plan:
     """Return a proven bracket: the bound is computed on returns rounded up, the policy on returns rounded down."""
+    if beta == tau:
+        return cvar_curve(mdp, points=points, room=Room(max_bytes=max_bytes, cluster=cluster)).plan(tau)
     low, high = rounded_grid(mdp, points), rounded_grid(mdp, points, up=True)
     check_memory(mdp, low, max_bytes, sweeps=2, shared=cluster is not None)
     over = WidthSearch(mdp=mdp, grid=high, tau=tau, beta=beta, max_bytes=int(max_bytes // 4), cluster=cluster)

@@ -20,13 +20,14 @@ from bqrl.mdp.grid import Lattice
 from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
 from bqrl.planners.chance import Chance
+from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.evaluate import Limits, law_bracket
 from bqrl.planners.expected import best_mean
 from bqrl.planners.facts import OnStateGrid, StoppedRefining
 from bqrl.planners.mean_cvar import MeanCVaR, mean_cvar_cost
 from bqrl.planners.plan import Plan
 from bqrl.planners.room import MAX_BYTES, check_memory
-from bqrl.planners.target import MAX_CELLS, guarantee_curve
+from bqrl.planners.target import MAX_CELLS, GuaranteeCurve
 from bqrl.planners.terminal import best_target
 from bqrl.policies.on_grid import GridPolicy
 from bqrl.policies.protocol import Policy
@@ -118,6 +119,7 @@ def _plan(model: GridModel, goal: Objective, points: int | None, max_bytes: floa
         if isinstance(goal, Quantile):
             inner: Policy = curve.low.policy(goal.tau)
             value, upper = curve(goal.tau), curve.upper(goal.tau)
+            assert isinstance(curve.low, GuaranteeCurve)
             certain = curve.low.certain(goal.tau)
         else:
             value, upper, inner = curve.chance(goal.target)

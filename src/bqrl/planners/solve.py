@@ -28,7 +28,6 @@ from bqrl.planners.registry import Solver, find_planner, find_solver
 from bqrl.planners.robust import plan_robust
 from bqrl.planners.rules import plan_rule
 from bqrl.planners.tail import tail_is_safe, with_tail
-from bqrl.planners.target import guarantee_curve as guarantee_curve
 from bqrl.planners.target import plan_target, risk_neutral
 from bqrl.planners.uncertain import plan_uncertain
 from bqrl.planners.utility import Utility, plan_utility

@@ -20,11 +20,12 @@ from bqrl.display import Charted, format_number
 from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
 from bqrl.laws.law import Law
 from bqrl.mdp.model import MDP, check_mdp
+from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.evaluate import Limits, law_bracket
 from bqrl.planners.expected import best_mean
 from bqrl.planners.outcomes import expected_outcomes
 from bqrl.planners.plan import Plan
-from bqrl.planners.target import GuaranteeCurve, guarantee_curve
+from bqrl.planners.target import GuaranteeCurve
 from bqrl.policies.convert import ALWAYS, bind, planned_policy
 from bqrl.policies.protocol import PLANNED, THIS_MODEL, Policy, check_rewards
 
@@ -300,7 +301,8 @@ def compare_in(
         optimum: list[float | None] = [None] * len(taus)
         with suppress(ValueError):  # the sweep does not fit into memory
             plans = (given for given in named.values() if isinstance(given, Plan) and given.mdp is model)
-            made = next((plan.details["curve"] for plan in plans if "curve" in plan.details), None)
+            curves = (plan.details.get("curve") for plan in plans)
+            made = next((one for one in curves if isinstance(one, GuaranteeCurve)), None)
             best = made or (curve if curve is not None and model is first else guarantee_curve(model))
             optimum = [best.ceiling(level) for level in taus]  # ties are decided as for the quantiles of laws
         scenarios.append(

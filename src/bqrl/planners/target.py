@@ -14,34 +14,31 @@ W (1 - gamma) >= tau.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, overload
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from bqrl.checks import bad_value, number, numbers, whole
+from bqrl.checks import bad_value, number, numbers
 from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin
 from bqrl.laws.objectives import Quantile, check_levels
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.derived import per_model
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, returns_grid, rounded_grid
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, lattice, returns_grid, rounded_grid
 from bqrl.mdp.grid import Grid, Lattice
-from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
-from bqrl.mdp.unstored import StepModel, check_model
+from bqrl.mdp.unstored import StepModel
 from bqrl.planners.cluster import Cluster
-from bqrl.planners.earned import MAX_CURVE_WORK, MetPairs, met_pairs, search_target
+from bqrl.planners.earned import MetPairs, met_pairs, search_target
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.expected import best_mean, is_settled
 from bqrl.planners.facts import Bracketed, Fact, NeutralWins, StoredInSingle, Tied
-from bqrl.planners.grid_curve import GridCurve
 from bqrl.planners.on_demand import SINGLE, OnDemand, narrows, stage_line, values_first
 from bqrl.planners.plan import Plan, equal_values, freeze
 from bqrl.planners.registry import Folder, Gap, MaxBytes, Pairs, Points, Precision, Tick
-from bqrl.planners.room import MAX_BYTES, Room, check_memory, check_room, exact_grid
+from bqrl.planners.room import MAX_BYTES, Room, check_memory, check_room
 from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.levels import QuantileLevelPolicy
@@ -199,6 +196,21 @@ class GuaranteeCurve(Charted):
         """Return the policy with the smallest probability of a return below `target`; ties are broken by the mean."""
         return self.sweep.policy(number(target, "target"))
 
+    def plan(self, tau: float) -> Plan:
+        """Return the plan at this level; its policy is evaluated in the problem itself.
+
+        Parameters
+        ----------
+        tau : float
+            The level.
+
+        Returns
+        -------
+        Plan
+            As that of `solve(mdp, tau)`.
+        """
+        return plan_from_curve(self, _check_level(tau))
+
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
         """Return a policy with the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
         if not isinstance(self.sweep, Sweep) or not isinstance(self.sweep.values, tuple):
@@ -241,112 +253,26 @@ def best_steps(points: FloatArray, shortfall: FloatArray) -> tuple[FloatArray, F
     return grown[last], points[last]
 
 
-@overload
-def guarantee_curve(
-    mdp: GridModel, *, points: int | None = ..., max_bytes: float = ..., keep: bool = ..., folder: str | Path | None = ...,
-    precision: str = ..., cluster: Any = ..., tick: Callable[[int], None] | None = ...,
-) -> GridCurve: ...  # fmt: skip
-@overload
-def guarantee_curve(
-    mdp: MDP | StepModel | str, *, points: int | None = ..., max_bytes: float = ..., keep: bool = ...,
-    folder: str | Path | None = ..., precision: str = ..., cluster: Any = ..., tick: Callable[[int], None] | None = ...,
-) -> GuaranteeCurve: ...  # fmt: skip
-def guarantee_curve(
-    mdp: MDP | GridModel | StepModel | str,
-    *,
-    points: int | None = None,
-    max_bytes: float = MAX_BYTES,
-    keep: bool = False,
-    folder: str | Path | None = None,
-    precision: str = "float64",
-    cluster: Any = None,
-    tick: Callable[[int], None] | None = None,
-) -> GuaranteeCurve | GridCurve:
-    """Return the best achievable quantile for every tau, with policies that attain it, from one sweep.
-
-    The objective of a curve is `Quantile(tau)` for every tau at once; other objectives are planned one by one with `solve`.
-
-    If the action tables do not fit into `max_bytes`, the sweep computes the values alone, and `curve.policy(tau)` computes a
-    policy when it is asked for; the values and policies are the same.
-
-    Without an exact grid of returns (a discount, rewards without a common step) the sweep runs twice, on returns rounded
-    down and rounded up, and the curve is a proven bracket.
-
-    Parameters
-    ----------
-    mdp : MDP, GridModel, StepModel or str
-        The problem, or its name as for `solve`.
-    points : int or None
-        Size of the rounded grid; if given, it is used even if an exact grid fits.
-    max_bytes : float
-        Limit on the memory of a sweep.
-    keep : bool
-        Whether to keep the shortfalls of every stage, which `level_policy` requires.
-    folder : str or Path or None
-        A folder for checkpoints of large policies; without one they are kept in memory. Nothing is left there.
-    precision : str
-        "float64", or "float32" to store shortfalls in half the memory; `error`, and with it `certain` and `upper`, then
-        include the larger rounding error.
-    cluster : str or distributed.Client or None
-        The address of a Dask scheduler, or a client of it: its workers share the sweep, and the curve and its policies have the
-        same bits. `max_bytes` then limits each worker, and the actions of a policy on this machine. Trusted networks only.
-    tick : callable or None
-        Called with the index of each stage when it is finished.
-
-    Returns
-    -------
-    GuaranteeCurve or GridCurve
-        The curve; for continuous states a `GridCurve`, which holds proven bounds.
-
-    Examples
-    --------
-    >>> mdp = MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
-    >>> guarantee_curve(mdp)(0.5)
-    1.0
-    """
-    points = None if points is None else whole(points, "points", 2)
-    room = check_room(max_bytes, folder, precision, cluster)
-    if keep and room.cluster is not None:
-        raise bad_value("keep", keep, "be False with a cluster", remedy="omit one of them")
-    if isinstance(mdp, GridModel):
-        low = _curve_within(mdp.planned, points, room)
-        high = low if mdp.upper is mdp.lower else _curve_within(mdp.upper, points, room)
-        return GridCurve(model=mdp, low=low, high=high)
-    mdp = check_model(mdp)
-    if isinstance(mdp, StepModel):
-        return curve_over(mdp, points=points, room=room, keep=keep, tick=tick)
-    pairs = None if keep or room.single else choose_pairs(mdp, None, points, room)
-    if pairs is not None and pairs.moves * pairs.returns.size <= MAX_CURVE_WORK:
-        return curve_on_pairs(pairs)
-    return curve_over(mdp, points=points, room=room, keep=keep, tick=tick)
-
-
-def _curve_within(mdp: MDP, points: int | None, room: Room) -> GuaranteeCurve:
-    """Return the curve on an exact grid of moderate size, else on as many rounded returns as MAX_CELLS allows."""
-    exact = exact_grid(mdp, room.max_bytes, or_rounded=True) if points is None else None
-    if points is None and (exact is None or mdp.S * int(exact.size[0]) > 4 * MAX_CELLS):
-        points = int(min(BRACKET_POINTS, max(200, MAX_CELLS // mdp.S)))
-    return curve_over(mdp, points=points, room=room, or_rounded=True)
-
-
 def choose_pairs(
-    mdp: MDP, wanted: bool | None, points: int | None, room: Room, columns: Grid | None = None
+    mdp: MDP, wanted: bool | None, points: int | None, room: Room, *, averaged: bool = False
 ) -> MetPairs | None:
     """Return the pairs that can be met if they are to be used instead of a grid, else None.
 
     `wanted` True requires them and False forbids them. None uses them if they are few and either no exact grid fits into
-    memory or the sweep on it would be far more work. `columns` is the exact grid of the planner, by default that of all
-    returns.
+    memory or the sweep on it would be far more work. With `averaged` the planner requires a lattice; otherwise any exact grid
+    serves.
     """
     if wanted is False or (wanted is None and points is not None):
         return None
-    exact = returns_grid(mdp, MAX_POINTS, MAX_SET) if columns is None else columns
+    if averaged:
+        room = replace(room, max_bytes=room.max_bytes / 2)  # needs above the highest return double the columns
+    exact: Grid | None = lattice(mdp) if averaged else returns_grid(mdp, MAX_POINTS, MAX_SET)
     limit: float = MAX_MOVES
     if wanted is None:
         work = 0 if exact is None else sum(mdp.stage(h).successor.size * int(exact.size[h]) for h in range(mdp.H))
         if exact is None:
             limit = QUICK_MOVES
-        elif room.tables_fit(mdp, exact) or (columns is None and room.values_fit(mdp, exact)):
+        elif room.tables_fit(mdp, exact) or (not averaged and room.values_fit(mdp, exact)):
             limit = min(MAX_MOVES, work / 1000)
             if work < LARGE_WORK:
                 return None

@@ -18,11 +18,12 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
+from bqrl.planners.cluster import Cluster
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
 from bqrl.planners.facts import Bracketed
 from bqrl.planners.plan import Plan
 from bqrl.planners.room import check_memory
-from bqrl.planners.sweep import rounding_error, sweep
+from bqrl.planners.sweep import Sweep, rounding_error, sweep
 from bqrl.policies.target import TargetPolicy
 
 
@@ -72,8 +73,16 @@ def best_target(
     """Return the best value that a target proves on a grid, that target, and its policy."""
     returns = columns.points(0)
     rule = cost(returns)
-    needs = rule.needs if returns.size > 1 else np.repeat(rule.needs, 2)  # a sweep has at least one column above
-    done = sweep(mdp, columns, needs, extra=needs.size - 1, weight=rule.weight, tick=tick)
+    done = cost_sweep(mdp, columns, rule.needs, weight=rule.weight, tick=tick)
     proven = rule.gain - done.root[: returns.size]
     i = int(proven.argmax())
     return float(proven[i]), float(returns[i]), done.policy(float(returns[i]))
+
+
+def cost_sweep(
+    mdp: MDP, columns: Lattice, needs: FloatArray, *, weight: float = 0.0, tick: Callable[[int], None] | None = None,
+    cluster: Cluster | None = None,
+) -> Sweep:  # fmt: skip
+    """Return the sweep with a cost of needs of 0, 1, ... steps, up to the whole range of the returns."""
+    needs = needs if needs.size > 1 else np.repeat(needs, 2)  # a sweep has at least one column above
+    return sweep(mdp, columns, needs, extra=needs.size - 1, weight=weight, tick=tick, cluster=cluster)

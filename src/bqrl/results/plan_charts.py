@@ -6,7 +6,7 @@ MAX_BARS bars, maps with at most MAX_STATES by MAX_STAGES cells; the subtitle sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from bqrl.display import format_number
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.outcomes import REWARD
+from bqrl.planners.cvar import CVaRCurve
 from bqrl.planners.plan import Plan
 from bqrl.planners.target import GuaranteeCurve, best_steps
 from bqrl.planners.tradeoff import Tradeoff
@@ -28,6 +29,8 @@ MAX_BARS, MAX_STATES, MAX_STAGES, MAX_LEGEND = 60, 30, 30, 30
 OUTSIDE = 0.005  # probability at each end of the returns that is collected in the outermost bar
 FAINT = "Where faint, the {} also depends on what was earned so far or on a random draw."
 LEVEL_TITLE = "level τ: share of {} that may fall short"
+WORST_TITLE = "level τ: share of the worst {}"
+DRAWN = np.r_[0.001, 0.0025, np.arange(1.0, 201.0) / 200.0]  # levels at which CVaR is drawn
 
 
 class Steps(NamedTuple):
@@ -52,15 +55,39 @@ class Steps(NamedTuple):
         return Curve(name, grid, y) if upper is None else Curve(name, grid, y, y, upper.at(grid))
 
 
+class Averages(NamedTuple):
+    """The CVaR of some levels, in their order."""
+
+    levels: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def of(cls, value: Callable[[float], float]) -> Averages:
+        """The values of a function of the level."""
+        return cls(DRAWN, np.array([value(tau) for tau in DRAWN.tolist()]))
+
+    def at(self, x: Any) -> Any:
+        """The value at the level(s) x."""
+        return np.interp(x, self.levels, self.values)
+
+    def curve(self, name: str, upper: Averages | None = None) -> Curve:
+        """The line of the function, with a band up to the function `upper`."""
+        y = self.values
+        return Curve(name, self.levels, y) if upper is None else Curve(name, self.levels, y, y, upper.values)
+
+
 def plan_charts(
-    plans: Sequence[Plan], curve: GuaranteeCurve | None, neutral: Law | None = None, words: Words = PLAIN,
+    plans: Sequence[Plan], curve: GuaranteeCurve | CVaRCurve | None, neutral: Law | None = None, words: Words = PLAIN,
     further: Mapping[float, Mapping[str, tuple[Law, float]]] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Charts by name: the guarantee curve, if given, and the laws of the returns; `neutral` is the risk-neutral law.
 
     `further` holds by level the laws and promises of further values of the parameter `policy`.
     """
-    others = {} if neutral is None else {"risk-neutral policy": Steps.of(neutral)}
+    others: dict[str, Steps | Averages] = {}
+    if neutral is not None:
+        averaged = isinstance(curve, CVaRCurve)
+        others["risk-neutral policy"] = Averages.of(neutral.cvar) if averaged else Steps.of(neutral)
     drawn = {} if curve is None else {"guarantee_curve": curve_chart(curve, plans, others, words)}
     laws, rounded = {plan_key(plan): plan.law for plan in plans}, any(not plan.law_exact for plan in plans)
     what, promises = _promises(plans)
@@ -82,23 +109,27 @@ def _promises(plans: Sequence[Plan]) -> tuple[str, dict[float, float]]:
 
 
 def curve_chart(
-    curve: GuaranteeCurve, plans: Sequence[Plan] = (), others: Mapping[str, Steps] | None = None, words: Words = PLAIN
-) -> Any:
-    """Chart of the best guaranteed return by level, with the bracket of rounded returns shaded and `others` dashed.
+    curve: GuaranteeCurve | CVaRCurve, plans: Sequence[Plan] = (), others: Mapping[str, Steps | Averages] | None = None,
+    words: Words = PLAIN,
+) -> Any:  # fmt: skip
+    """Chart of the best value by level, with the bracket of rounded returns shaded and `others` dashed.
 
     The promise of the plan at the parameter `tau` is marked. For plans over a ball of kernels, a further dashed curve shows the
     values that hold over the ball.
     """
     alt, others, (what, promises) = altair(), dict(others or {}), _promises(plans)
+    averaged = isinstance(curve, CVaRCurve)
+    if averaged:
+        what, promises = "the CVaR", {plan.tau: plan.value for plan in plans if plan.by_level}
     name, where = "best policy" if curve.exact else "proven value", "for each level"
     if plans and plans[0].attitude != "nominal":
         where, first = "in the model as given", plans[0]
-        if isinstance(first.policy, TargetPolicy) and "shortfall" in first.details:
+        if isinstance(first.policy, TargetPolicy) and "shortfall" in first.details and not averaged:
             kernel = "with any probabilities" if first.attitude == "robust" else "with the best probabilities"
             over = best_steps(first.policy.grid.points(0), np.asarray(first.details["shortfall"]))
             others = {f"{kernel} within the radius": Steps(*over), **others}
-    best, upper = Steps(*curve.steps), None if curve.optimistic is None else Steps(*best_steps(*curve.optimistic))
-    curves = [best.curve(f"{name} {where}", upper), *(steps.curve(label) for label, steps in others.items())]
+    drawn_curve, best = _best_curve(curve, f"{name} {where}")
+    curves = [drawn_curve, *(steps.curve(label) for label, steps in others.items())]
     ends = [steps.at([OUTSIDE, 1.0 - OUTSIDE]) for steps in (best, *others.values())]
     shown = np.concatenate([*ends, list(promises.values())])  # within the axis
     low, high = float(shown.min()), float(shown.max())
@@ -106,7 +137,9 @@ def curve_chart(
     scales: dict[str, Any] = {"x": {"domain": [0, 1]}, "y": {"domain": [low - room, high + room]}}
     colours = dict(zip([one.label for one in curves], (charts.BLUE, charts.GREY, charts.BROWN), strict=False))
     titles = LEVEL_TITLE.format(words.runs), words.axis(f"guaranteed {words.total}")
-    drawn = lines(curves, *titles, scales=scales, colours=colours, step=True, dashed=True)
+    if averaged:
+        titles = WORST_TITLE.format(words.runs), words.axis(f"mean {words.total} of the worst {words.runs}")
+    drawn = lines(curves, *titles, scales=scales, colours=colours, step=not averaged, dashed=True)
     mark = chart_of(["tau", "x", "y", "text"], [[tau, tau, y, format_number(y, 5, -1)] for tau, y in promises.items()])
     mark = mark.transform_filter("datum.tau == tau").encode(x=drawn.x)
     side = {"align": alt.expr("tau > 0.7 ? 'right' : 'left'"), "dx": alt.expr("tau > 0.7 ? -9 : 9")}
@@ -118,12 +151,23 @@ def curve_chart(
         text.encode(y=drawn.y, text="text:N"),
     ]
     said = f"At level τ, more than 1 \N{MINUS SIGN} τ of all {words.runs} reach the curve."
+    said = f"At level τ: the mean over the worst share τ of {words.runs}." if averaged else said
     said += f" Red: {what} of the planned policy." if promises else ""
-    said += "" if upper is None else " Shaded: the uncertainty from rounding the returns."
+    said += "" if curve.exact else " Shaded: the uncertainty from rounding the returns."
     chart = follow_controls(alt.layer(*layers), promises or [0.1]).properties(
         usermeta={"click": "tau"}
     )  # a click sets tau
-    return with_title(chart, "What can be guaranteed", f"{said} {drawn.note}")
+    title = f"The best mean of the worst {words.runs}" if averaged else "What can be guaranteed"
+    return with_title(chart, title, f"{said} {drawn.note}")
+
+
+def _best_curve(curve: GuaranteeCurve | CVaRCurve, name: str) -> tuple[Curve, Steps | Averages]:
+    """The line of a curve with its band, and its function of the level."""
+    if isinstance(curve, CVaRCurve):
+        mean = Averages.of(curve)
+        return mean.curve(name, None if curve.exact else Averages.of(curve.upper)), mean
+    best, upper = Steps(*curve.steps), None if curve.optimistic is None else Steps(*best_steps(*curve.optimistic))
+    return best.curve(name, upper), best
 
 
 def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequence[Sequence[Any]] = ()) -> Any:

@@ -19,12 +19,14 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.planners.at_least import smaller_margins
+from bqrl.planners.curve import curve_objective, guarantee_curve
+from bqrl.planners.cvar import CVaRCurve
 from bqrl.planners.facts import LowTail, RuleFound
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies, beside_plans
 from bqrl.planners.stress import Stress, quick_stress
 from bqrl.planners.tail import with_tail
-from bqrl.planners.target import GuaranteeCurve, guarantee_curve, plan_from_curve, risk_neutral
+from bqrl.planners.target import GuaranteeCurve, risk_neutral
 from bqrl.policies.forward import play_shares
 from bqrl.policies.protocol import THIS_MODEL, Policy
 from bqrl.policies.tables import wide_rows
@@ -76,7 +78,7 @@ class Solved:
     others: tuple[Plan, ...] = ()  # at further levels, for the slider of the page
     neutral: tuple[Policy, Law, Law] | None = None  # the risk-neutral policy and both ends of its law
     settings: Mapping[str, Any] = field(default_factory=dict)
-    curve: GuaranteeCurve | None = None
+    curve: GuaranteeCurve | CVaRCurve | None = None
     shares: Mapping[float, FloatArray] = field(default_factory=dict)  # by level (H, S, A): how often actions are played
     neutral_shares: FloatArray | None = None
     strategies: Strategies | None = None  # the plans beside other policies
@@ -131,7 +133,8 @@ def with_strategies(
             *solved.neutral[:2],
             None if solved.neutral[1] is solved.neutral[2] else solved.neutral[2],
         )
-        found = beside_plans(solved.plans, neutral, policies or {}, curve=solved.curve, below=below, usual=usual)
+        curve = solved.curve if isinstance(solved.curve, GuaranteeCurve) else None
+        found = beside_plans(solved.plans, neutral, policies or {}, curve=curve, below=below, usual=usual)
         table = found if len(found.names) > len(solved.plans) else None
     return replace(solved, strategies=table, below=below)
 
@@ -154,10 +157,12 @@ def with_chart_data(solved: Solved, watch: Watch | None = None) -> Solved:
         watch.phase("guarantee curve", mdp.H)
         limits = {name: solved.settings[name] for name in LIMITS if solved.settings.get(name) is not None}
         with suppress(ValueError):  # the sweep does not fit into memory
-            curve = guarantee_curve(mdp, tick=lambda _: watch.tick(), **limits)
-    if curve is not None and "curve" in first.details and first.beta == 0.0 and first.attitude == "nominal":
+            shown = curve_objective(plan.objective for plan in solved.plans) or Quantile
+            curve = guarantee_curve(mdp, shown, tick=lambda _: watch.tick(), **limits)
+    by_curve = "curve" in first.details and curve_objective([first.objective]) is not None
+    if curve is not None and by_curve and first.attitude == "nominal":
         further = list(SLIDER)[: int(SLIDER_WORK / curve.work)]
-        others = [plan_from_curve(curve, level) for level in watch.track(further, "further levels")]
+        others = [curve.plan(level) for level in watch.track(further, "further levels")]
         others = others if solved.neutral is None else [with_tail(plan, solved.neutral[1]) for plan in others]
     shares, neutral = dict[float, FloatArray](), None
     if mdp.H * mdp.S * mdp.A <= MAX_SHARES:
@@ -238,10 +243,7 @@ def plan_result(solved: Solved) -> Result:
     tables = {} if solved.strategies is None else {"strategies": strategy_table(solved.strategies, words)}
     tables |= {"levels": level_table(document, words), "return_laws": _laws(solved)}
     if solved.curve is not None:
-        best = curve_value(solved.curve)
-        titles = {"level_above": "for levels above", "value": words.titled(best)}
-        said = f"The {best} of any policy, from each level to the next."
-        tables["guarantee_curve"] = ResultTable(solved.curve.rows(), titles=titles, caption=said)
+        tables["guarantee_curve"] = _curve_table(solved.curve, words)
     for plan in solved.plans:
         level = objective_name(plan.objective)
         if (held := solved.held.get(plan_key(plan))) is not None:
@@ -312,9 +314,21 @@ def _rank(table: str) -> int:
     return next(i for i, name in enumerate(order) if table.startswith(name))
 
 
-def curve_value(curve: GuaranteeCurve) -> str:
-    """Name of the values of a guarantee curve."""
-    return "best quantile" if curve.exact else "proven lower value of the best quantile"
+def curve_value(curve: GuaranteeCurve | CVaRCurve) -> str:
+    """Name of the values of a curve."""
+    best = "best CVaR" if isinstance(curve, CVaRCurve) else "best quantile"
+    return best if curve.exact else f"proven lower value of the {best}"
+
+
+def _curve_table(curve: GuaranteeCurve | CVaRCurve, words: Words) -> ResultTable:
+    best = curve_value(curve)
+    titles = {"level_above": "for levels above", "value": words.titled(best)}
+    said = f"The {best} of any policy, from each level to the next."
+    if isinstance(curve, CVaRCurve):
+        titles = {"level": "from level", "value": words.titled(best), "target": words.titled("target")}
+        titles["missing"] = words.titled("missing")
+        said = f"The {best} of any policy: from each level to the next it is the target minus missing / level."
+    return ResultTable(curve.rows(), titles=titles, caption=said)
 
 
 def level_facts(
@@ -398,7 +412,10 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
     """The sentence of every level, and the controls that choose between them."""
     plans = sorted(solved.all, key=lambda plan: plan.tau)
     levels = [plan.tau for plan in plans]
-    labels = [f"{percent(tau)} of {solved.words.runs} may fall short" for tau in levels]
+    labels = [
+        f"the worst {percent(plan.tau)} of {solved.words.runs}" if plan.beta == plan.tau
+        else f"{percent(plan.tau)} of {solved.words.runs} may fall short" for plan in plans
+    ]  # fmt: skip
     start = levels.index(solved.plans[0].tau)
     sentences, choices = [], list[Control]()
     if solved.plans[0].by_level:

@@ -10,12 +10,13 @@ import numpy as np
 
 from bqrl.display import format_number
 from bqrl.laws.law import Law, size_of
-from bqrl.laws.objectives import Buffered, Objective, Quantile
+from bqrl.laws.objectives import CVaR, Objective, Quantile
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import REWARD
+from bqrl.planners.curve import curve_objective
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.plan import Plan
 from bqrl.planners.sweep import Sweep
@@ -118,19 +119,19 @@ def step_tables(
     return lines
 
 
-def quick_trades(mdp: MDP, plans: Sequence[Plan], curve: GuaranteeCurve | None, words: Words) -> Trades:
+def quick_trades(mdp: MDP, plans: Sequence[Plan], curve: Any, words: Words) -> Trades:
     """The trade-off of every plan with some of its policies, for quantiles and CVaR and if it takes a few seconds.
 
     The policies are in the order of falling guarantees, without the risk-neutral one and without the plan itself. Without an
     exact grid, returns are rounded to as many points as the time allows.
     """
     goals = [plan.objective for plan in plans if plan.attitude == "nominal"]
-    by_quantile = all(isinstance(goal, Quantile) for goal in goals)
-    by_cvar = all(isinstance(goal, Buffered) and goal.beta == goal.tau for goal in goals)
-    if len(goals) < len(plans) or not (by_quantile or by_cvar):
+    shown = curve_objective(goals)
+    by_quantile, by_cvar = shown is Quantile, shown is CVaR
+    if len(goals) < len(plans) or shown is None:
         return {}
     exact: Grid | None = lattice(mdp) if by_cvar else None
-    if by_quantile and curve is not None and curve.exact and isinstance(curve.sweep, Sweep):
+    if by_quantile and isinstance(curve, GuaranteeCurve) and curve.exact and isinstance(curve.sweep, Sweep):
         exact = curve.sweep.grid
     room = (
         TRADE_WORK / (SWEEPS + 2 * STEPS) / len(plans) / (2.0 if by_cvar else 1.0)

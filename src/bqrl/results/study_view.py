@@ -16,7 +16,7 @@ import numpy as np
 from bqrl.display import format_number
 from bqrl.envs import about
 from bqrl.laws.objectives import Quantile
-from bqrl.planners.solve import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, lines, tooltips, view_filter, with_title
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart

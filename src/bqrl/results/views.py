@@ -23,7 +23,8 @@ from bqrl.logs.estimate import Estimate
 from bqrl.logs.posterior import PosteriorDraws
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.planners.grid_curve import GridCurve
+from bqrl.planners.curve import GridCurve
+from bqrl.planners.cvar import CVaRCurve
 from bqrl.planners.on_grid import Refinement
 from bqrl.planners.outlook import Outlook
 from bqrl.planners.plan import Plan
@@ -41,7 +42,15 @@ from bqrl.policies.target import TargetPolicy
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, curves_chart
 from bqrl.results.estimates import estimate_view
-from bqrl.results.plan_charts import LEVEL_TITLE, curve_chart, law_chart, plan_charts, policy_chart, trade_chart
+from bqrl.results.plan_charts import (
+    LEVEL_TITLE,
+    WORST_TITLE,
+    curve_chart,
+    law_chart,
+    plan_charts,
+    policy_chart,
+    trade_chart,
+)
 from bqrl.results.plans import curve_value, level_facts
 from bqrl.results.posterior import acceptability_chart, posterior_chart
 from bqrl.results.result import ResultTable
@@ -122,12 +131,20 @@ def experiment_view(
     )
 
 
+def _curve_rows(curve: GuaranteeCurve | CVaRCurve) -> list[dict[str, float]]:
+    return [{"level": tau, Words.of(curve.mdp).titled(curve_value(curve)): curve(tau)} for tau in LEVELS]
+
+
 def grid_curve_view(curve: GridCurve) -> Any:
     """Chart of the two ends of the guarantee curve of a problem with continuous states."""
     levels = np.linspace(0.01, 0.99, 99)
     ends: dict[str, Callable[[float], float]] = {"proven lower end": curve, "proven upper end": curve.upper}
     found = {label: np.array([end(float(tau)) for tau in levels]) for label, end in ends.items()}
     curves = [Curve(label, levels[np.isfinite(y)], y[np.isfinite(y)]) for label, y in found.items()]
+    if isinstance(curve.low, CVaRCurve):
+        return charts.lines(curves, WORST_TITLE.format("runs"), "CVaR of the return").chart(
+            "Best CVaR at each level", ""
+        )
     return charts.lines(curves, LEVEL_TITLE.format("runs"), "quantile of the return", step=True).chart(
         "Best quantile at each level", ""
     )
@@ -245,9 +262,8 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
         "mean": plan.mean, "policy": plan.policy.kind,
         "meaning": " ".join([level_facts(plan, Words.of(plan))["meaning"], *map(sentence, plan.remarks)]),
     }),
-    GuaranteeCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), lambda curve: [
-        {"level": tau, Words.of(curve.mdp).titled(curve_value(curve)): curve(tau)} for tau in LEVELS
-    ]),
+    GuaranteeCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), _curve_rows),
+    CVaRCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), _curve_rows),
     GridCurve: (grid_curve_view, lambda curve: curve.rows()),
     Refinement: (refinement_view, lambda path: path.rows()),
     Strategies: (strategies_chart, _strategy_rows),

@@ -21,8 +21,8 @@ from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.model import MDP
 from bqrl.planners.confidence import log_buffer
+from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.expected import best_mean
-from bqrl.planners.solve import guarantee_curve
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.study.runner import Batch, Engine, Job, Watch
 from bqrl.study.scores import Contender, Experiment, late_return

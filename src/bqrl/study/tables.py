@@ -13,7 +13,7 @@ import numpy as np
 from bqrl.display import sheet_csv as sheet_csv
 from bqrl.display import unguard as unguard
 from bqrl.mdp.arrays import FloatArray
-from bqrl.planners.solve import guarantee_curve
+from bqrl.planners.curve import guarantee_curve
 from bqrl.study.problems import file_name
 from bqrl.study.scores import Experiment, standard_error
 from bqrl.study.study import Study

@@ -12,9 +12,10 @@ from bqrl.laws.law import Law
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
+from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.room import exact_grid
-from bqrl.planners.target import GuaranteeCurve, guarantee_curve
+from bqrl.planners.target import GuaranteeCurve
 from bqrl.policies.protocol import Policy
 
 NO_GRID = "requires returns on an exact grid, got a problem without one; round the rewards or drop the discount"

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from oracles import achievable_laws, exact_mean, small_mdps, to_law
+
+import bqrl
+from bqrl import CVaR
+from bqrl.planners.cvar import cvar_on_pairs
+from bqrl.planners.earned import met_pairs
+
+LEVELS = np.array([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.7, 0.9, 1.0])
+
+
+@settings(max_examples=25)
+@given(small_mdps())
+def test_every_level_is_that_of_brute_force(mdp):
+    laws = achievable_laws(mdp, 200)
+    assume(laws is not None)
+    known = [to_law(law) for law in laws]
+    best = [max(law.cvar(tau) for law in known) for tau in LEVELS.tolist()]
+    curves = [bqrl.guarantee_curve(mdp, CVaR), cvar_on_pairs(met_pairs(mdp, 1e6, 1e9))]
+    for curve in curves:
+        assert curve(LEVELS) == pytest.approx(best, abs=1e-9)
+        assert [curve.upper(tau) for tau in LEVELS] == pytest.approx(best, abs=1e-9)
+        assert [bqrl.evaluate(mdp, curve.policy(tau)).cvar(tau) for tau in LEVELS] == pytest.approx(best, abs=1e-9)
+    assert curves[0](1.0) == pytest.approx(float(max(map(exact_mean, laws))), abs=1e-9)
+
+
+@settings(max_examples=25)
+@given(small_mdps())
+def test_rows_give_the_curve_between_their_levels(mdp):
+    curve = bqrl.guarantee_curve(mdp, CVaR)
+    rows = curve.rows()
+    assert rows[0]["level"] == 0.0
+    assert [row["level"] for row in rows] == sorted(row["level"] for row in rows)
+    for tau in LEVELS:
+        row = [row for row in rows if row["level"] < tau][-1]
+        assert row["target"] - row["missing"] / tau == pytest.approx(curve(tau), abs=1e-9)
+
+
+def test_a_plan_from_the_curve_is_that_of_solve():
+    mdp = bqrl.envs.make("MachineReplacement")
+    curve = bqrl.guarantee_curve(mdp, CVaR)
+    for tau in (0.1, 0.5, 1.0):
+        plan, other = curve.plan(tau), bqrl.solve(mdp, CVaR(tau))
+        assert (plan.value, plan.upper, plan.mean) == (other.value, other.upper, other.mean)
+        assert plan.objective == CVaR(tau)
+        assert plan.exact
+        assert plan.gap == 0.0
+
+
+def test_of_tied_targets_the_best_mean_is_chosen():
+    paths = np.zeros((3, 2, 3))  # a sure 1, or 1 with a chance of 2: the same worst half
+    paths[0, 0, 1], paths[0, 1, 1:], paths[1:, :, 1:] = 1.0, 0.5, np.eye(2)[:, None]
+    reward = np.zeros((3, 2, 3))
+    reward[0, :, 1], reward[0, :, 2] = 1.0, 2.0
+    curve = bqrl.guarantee_curve(bqrl.MDP(paths, reward, horizon=1), CVaR)
+    assert curve(0.5) == 1.0
+    assert curve.plan(0.5).mean == 1.5
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rounded_returns_bracket_the_exact_curve(seed):
+    rng = np.random.default_rng(seed)
+    mdp = bqrl.MDP(rng.dirichlet(np.ones(3), (3, 2)), rng.integers(0, 9, (3, 2)) / 3.0, horizon=4, discount=0.9)
+    exact, rounded = bqrl.guarantee_curve(mdp, CVaR), bqrl.guarantee_curve(mdp, CVaR, points=60)
+    assert exact.exact
+    assert not rounded.exact
+    for tau in LEVELS:
+        assert rounded(tau) - 1e-9 <= exact(tau) <= rounded.upper(tau) + 1e-9
+        assert rounded(tau) - 1e-9 <= rounded.plan(tau).value <= exact(tau) + 1e-9
+        assert rounded.plan(tau).upper >= exact(tau) - 1e-9
+
+
+def test_a_set_of_returns_without_a_lattice_is_planned_on_pairs():
+    plan = bqrl.solve("QuantileDomain", CVaR(0.1))  # discounted: a quantile has an exact grid, CVaR had a bracket only
+    assert plan.exact
+    assert plan.gap == 0.0
+    assert plan.value == pytest.approx(0.9745243, abs=1e-6)
+
+
+def test_continuous_states_have_both_ends():
+    def step(state, action, event):
+        return (max(0.0, min(3.0, state[0] + action * event)),), round(0.5 * state[0], 9)
+
+    given = (step, [0.0, 0.7], {-1.0: 0.4, 1.0: 0.6}, 4, (1.0,))
+    exact = bqrl.guarantee_curve(bqrl.from_step(*given), CVaR)
+    model = bqrl.from_step(*given, grid={"x": np.linspace(0.0, 3.0, 31)}, monotone={"x": 1})
+    curve = bqrl.guarantee_curve(model, CVaR)
+    for tau in LEVELS:
+        assert curve(tau) - 1e-9 <= exact(tau) <= curve.upper(tau) + 1e-9
+    assert curve(0.3) == pytest.approx(bqrl.solve(model, CVaR(0.3)).value, abs=1e-12)
+
+
+@pytest.mark.parametrize("objective", [bqrl.Mean, CVaR(0.1), "cvar", 0.1])
+def test_other_objectives_have_no_curve(objective):
+    with pytest.raises((TypeError, ValueError), match=r"objective must be .*; use solve"):
+        bqrl.guarantee_curve("SafeOrRisky", objective)
+
+
+@pytest.mark.parametrize("options", [{"keep": True}, {"precision": "float32"}])
+def test_options_of_quantile_curves_are_refused(options):
+    with pytest.raises(ValueError, match="must be omitted with CVaR"):
+        bqrl.guarantee_curve("SafeOrRisky", CVaR, **options)
+
+
+@pytest.mark.parametrize("tau", [0.0, 1.1, [0.5, 0.0]])
+def test_levels_are_checked(tau):
+    with pytest.raises(ValueError, match="tau must be"):
+        bqrl.guarantee_curve("SafeOrRisky", CVaR)(tau)
