@@ -160,6 +160,21 @@ def test_the_ends_are_the_risk_neutral_policy_and_the_best_guarantee():
     assert repr(trade).startswith("Tradeoff(0.1-quantile: ")
 
 
+@pytest.mark.parametrize("tau", [0.1, 0.3])
+def test_the_curve_is_never_below_what_at_least_finds(tau):
+    for row in tradeoff("Inventory", tau=tau).rows():
+        plan = solve("Inventory", tau=tau, at_least=row["guarantee"])
+        assert plan.mean == pytest.approx(row["mean"], abs=1e-9)
+        assert plan.mean_upper == pytest.approx(row["mean_upper"], abs=1e-3)
+
+
+def test_the_best_guarantee_of_a_large_problem_gets_sweeps_of_its_own(monkeypatch):
+    monkeypatch.setattr("bqrl.planners.tradeoff.QUICK_WORK", 0.0)
+    trade, plan = tradeoff("Inventory", tau=0.1), solve("Inventory", tau=0.1, margin=0.0)
+    assert 30 < trade.sweeps <= 50
+    assert trade.mean[-1] == pytest.approx(plan.mean, abs=1e-9)
+
+
 def test_more_sweeps_never_widen_the_band():
     few, many = (tradeoff("Inventory", tau=0.1, sweeps=n) for n in (6, 30))
     for x in many.guarantee.tolist():
