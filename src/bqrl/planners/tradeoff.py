@@ -311,7 +311,8 @@ def _first_roots(mdp: MDP, grid: Grid, high: Grid | None, gain: FloatArray | Non
 def _next_multiplier(roots: Roots, tau: float, last: bool) -> float | None:
     """Return the secant multiplier of the target (or the `last` one) whose bound can still fall most; None if no bound can.
 
-    Between a policy that reaches the target and one that does not, the bound cannot fall below the line through both.
+    Between a policy that reaches the target and one that does not, the bound cannot fall below the line through both. If the
+    latter falls short with exactly the probability tau, its mean is the bound, and only the mean of the former can still rise.
     """
     n = int(best_column(roots.shortfall[-1], tau)) + 1
     short, mean, columns = roots.shortfall[:, :n], roots.mean[:, :n], np.arange(n)
@@ -323,6 +324,7 @@ def _next_multiplier(roots: Roots, tau: float, last: bool) -> float | None:
     open_still = (first > 0) & (gain > 0.0) & (cost > 0.0)
     slope = np.divide(gain, cost, out=np.zeros(n), where=open_still)
     line = mean[first, columns] + slope * (tau - low)
+    line = np.where(high <= tau + SETTLED, mean[first, columns], line)
     left = np.where(open_still, roots.upper(tau)[:n] - line, 0.0)
     if last:
         left[:-1] = 0.0
