@@ -10,7 +10,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context
 from fractions import Fraction
 from importlib import import_module
@@ -78,6 +78,26 @@ def format_number(x: float | None, digits: int = 6, direction: int = 0) -> str:
         return f"{x + 0.0:.{digits}g}".replace("inf", "∞")
     text = f"{x:,.{max(0, digits - 1 - math.floor(math.log10(abs(x))))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def format_cells(values: Sequence[Any], text: Callable[[Any], str] = str, digits: int = 6) -> list[str]:
+    """The cells of a column: the largest float with about `digits` digits, smaller ones with its decimals or two digits.
+
+    >>> format_cells([31221.3, 152.088, 6.20074, 0.0, 7, True]), format_cells([99.2, 0.000412345])
+    (['31,221.3', '152.1', '6.2', '0', '7', 'yes'], ['99.2', '0.00041'])
+    """
+    sizes = [abs(x) for x in values if isinstance(x, float) and 0.0 < abs(x) < math.inf]
+    top = max((math.floor(math.log10(x)) for x in sizes), default=0)
+
+    def shown(x: Any) -> str:
+        if isinstance(x, bool):
+            return "yes" if x else "no"
+        if x is None or not isinstance(x, float):
+            return format_number(x) if x is None else text(x)
+        place = math.floor(math.log10(abs(x))) if 0.0 < abs(x) < math.inf else top
+        return format_number(x, max(2, digits - top + place))
+
+    return [shown(x) for x in values]
 
 
 def percent(share: float) -> str:

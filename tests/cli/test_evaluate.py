@@ -1,6 +1,7 @@
 """`bqrl evaluate` and the strategies beside the plan of `bqrl solve`."""
 
 import json
+from pathlib import Path
 
 import pytest
 from helpers import assert_refused, not_announced, strict
@@ -31,6 +32,17 @@ def test_strategies_side_by_side_on_the_terminal(cli, tmp_path):
     assert "of runs end below 15,000." in text
 
 
+def test_the_same_strategies_in_several_models(cli, tmp_path):
+    low = tmp_path / "low.csv"
+    low.write_text(Path(MODEL).read_text().replace(",1000", ",950"))
+    options = ["--policy", f"today={RULE}", "--policy", "random", "--tau", 0.1, "--json"]
+    code, out, _ = cli("evaluate", MODEL, "--model", f"less paid={low}", "--model", low, *options)
+    assert code == 0
+    models = {"maintenance": bqrl.load(MODEL), "less paid": bqrl.load(low), "low": bqrl.load(low)}
+    expected = bqrl.strategies(models, {"today": RULE, "random": "random"}, tau=0.1).rows()
+    assert strict(out)["rows"] == json.loads(json.dumps(expected))
+
+
 def test_out_and_json(cli, tmp_path):
     folder = tmp_path / "out"
     code, out, err = cli("evaluate", MODEL, "--policy", "random", "--certainty", "90%", "--out", folder, "--json")
@@ -55,6 +67,9 @@ def test_out_and_json(cli, tmp_path):
         (["--policy", "wait"], "got 'wait'; did you mean 'always:wait'?"),
         (["--policy", "nothing.csv"], "there is no file nothing.csv"),
         (["--policy", "random", "--below", "nan"], "--below must be a number, got nan"),
+        (["--policy", "random", "--model", "maintenance=low.csv"], "--model maintenance has the name of another problem"),
+        (["--policy", "random", "--model", "low="], "--model must be a problem, got 'low='; write e.g. low=low.csv"),
+        (["--policy", "random", "--model", "CartPole-v1"], "CartPole-v1 does not expose its transition probabilities"),
         (["--policy", "random", "--tau", 2], "--tau must be a number in (0, 1), got 2"),
     ],
 )  # fmt: skip

@@ -160,6 +160,37 @@ def test_the_ends_are_the_risk_neutral_policy_and_the_best_guarantee():
     assert repr(trade).startswith("Tradeoff(0.1-quantile: ")
 
 
+@pytest.mark.parametrize("tau", [0.1, 0.3])
+def test_the_curve_is_never_below_what_at_least_finds(tau):
+    for row in tradeoff("Inventory", tau=tau).rows():
+        plan = solve("Inventory", tau=tau, at_least=row["guarantee"])
+        assert plan.mean == pytest.approx(row["mean"], abs=1e-9)
+        assert plan.mean_upper == pytest.approx(row["mean_upper"], abs=1e-3)
+
+
+def test_a_policy_that_misses_by_a_tie_does_not_end_the_search():
+    # The risk-neutral policy misses 6 with probability 0.5 exactly, so its mean is the bound; others reach 6 with more than 4.85.
+    kernel = [[[0.4, 0.6, 0], [0, 0, 1], [0.6, 0, 0.4]], [[0, 0.5, 0.5], [0, 1, 0], [0, 1, 0]],
+              [[0, 0, 1], [1, 0, 0], [1 / 3, 1 / 3, 1 / 3]]]  # fmt: skip
+    rewards = [
+        [[4, -1, -1], [5, 1, 1], [0, -1, 3]],
+        [[-2, -2, 5], [1, -3, 1], [2, 0, 2]],
+        [[0, 4, 0], [3, -2, -2], [-1, 5, 4]],
+    ]
+    mdp = bqrl.MDP(kernel, [rewards] * 3, horizon=3)
+    trade = tradeoff(mdp, tau=0.5)
+    assert (
+        trade.mean[trade.place(6)] == pytest.approx(solve(mdp, tau=0.5, at_least=6.0).mean) == pytest.approx(5 + 1 / 15)
+    )
+
+
+def test_the_best_guarantee_of_a_large_problem_gets_sweeps_of_its_own(monkeypatch):
+    monkeypatch.setattr("bqrl.planners.tradeoff.QUICK_WORK", 0.0)
+    trade, plan = tradeoff("Inventory", tau=0.1), solve("Inventory", tau=0.1, margin=0.0)
+    assert 30 < trade.sweeps <= 50
+    assert trade.mean[-1] == pytest.approx(plan.mean, abs=1e-9)
+
+
 def test_more_sweeps_never_widen_the_band():
     few, many = (tradeoff("Inventory", tau=0.1, sweeps=n) for n in (6, 30))
     for x in many.guarantee.tolist():

@@ -148,6 +148,22 @@ def test_ranges_of_stages(text, ends):
     assert _range_of(text) == ends
 
 
+def test_columns_under_headers_of_ones_own_are_recognised_by_their_cells():
+    rows = [
+        {"Condition": "Good", "Decision": "wait", "Week": "1-6"},
+        {"Condition": "Poor", "Decision": "repair", "Week": ""},
+    ]
+    expected = bind(MODEL, {"Good": "wait", "Poor": "repair"})[1].actions
+    assert np.array_equal(bind(MODEL, rows)[1].actions, expected)
+    renamed = [dict(zip(("Zustand", "Was tun", "Woche"), row.values(), strict=True)) for row in rows]
+    listed = [dict(zip(COLUMNS, row, strict=True)) for row in ROWS]
+    german = bqrl.MDP(listed, horizon=6, start="Good", words={"stage": "Woche"})
+    assert np.array_equal(bind(german, renamed)[1].actions, expected)
+    renamed[0]["Zustand"] = "Goood"
+    with pytest.raises(PolicyError, match="got 'Goood'; did you mean 'Good'"):
+        bind(german, [*renamed, renamed[1]])
+
+
 FAULTS = {
     "a missing state": ({"Good": "wait"}, "every state with several actions that it meets, got none for Poor"),
     "an unknown state": ({"Goood": "wait"}, "must name a state of the model, got 'Goood'; did you mean 'Good'?"),
@@ -167,7 +183,7 @@ FAULTS = {
     ),
     "always an unknown action": ("always:reapir", "got 'reapir'; did you mean 'repair'"),
     "a missing column": (
-        [{"state": "Good", "what": "wait"}],
+        [{"state": "Good", "what": "sleep"}],
         "expected the columns state, action and optionally stage, got 'state', 'what'",
     ),
     "two columns for a role": (

@@ -44,7 +44,7 @@ def test_every_reachable_decision_stands_in_the_table(seed):
 
 def test_sentences():
     assert bqrl.rule_table(machine(), RULE, stage="week").sentences() == [
-        "weeks 1-4: wait up to Fair, repair from Poor on",
+        "weeks 1-4: wait up to Fair, repair in Poor",
         "in the last two weeks: always wait, never repair",
     ]
     mixed = bqrl.rule_table(machine(), [1, 0, 1], stage="Woche").sentences()
@@ -53,6 +53,18 @@ def test_sentences():
     ]  # stages at which Poor cannot occur fit any action there
     turned = bqrl.rule_table(machine(), [0, 0, 1], order=["Poor", "Fair", "Good"]).sentences()
     assert turned[-1] == "in every stage: repair in Poor, wait from Fair on"
+
+
+def test_a_sentence_does_not_give_an_action_to_a_state_without_a_choice():
+    names = ("New", "Worn", "Poor", "Gone")
+    rows = [(0, "wait", 1), (1, "wait", 2), (1, "mend", 0), (2, "wait", 3), (2, "mend", 0), (3, "scrap", 3)]
+    columns = ("state", "action", "next_state", "probability", "reward")
+    listed = [dict(zip(columns, (names[s], a, names[t], 1.0, 0.0), strict=True)) for s, a, t in rows]
+    mdp = bqrl.MDP(listed, horizon=9, start="New")
+    said = bqrl.rule_table(mdp, {"Worn": "wait", "Poor": "mend"}).sentences()
+    assert said[-1].endswith("wait in Worn, mend in Poor")
+    both = bqrl.rule_table(mdp, {"Worn": "mend", "Poor": "mend"}).sentences()
+    assert both[-1].endswith("always mend")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`bqrl evaluate`: strategies side by side in one problem."""
+"""`bqrl evaluate`: strategies side by side in one problem or in several."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typer import Option
 
 from bqrl.checks import choice, number
 from bqrl.cli.output import ProgressBar, warn
-from bqrl.cli.params import read_policies
-from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, ProblemOptions, read_problem
+from bqrl.cli.params import read_models, read_policies
+from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, LoadedProblem, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
+from bqrl.mdp.model import MDP
 from bqrl.planners.strategies import strategies
 from bqrl.results.plans import in_one_line, sizes
 from bqrl.results.result import check_folder
 from bqrl.results.strategies import FILES, strategies_document, strategies_result, strategy_sentences, strategy_tables
+from bqrl.results.words import list_words
 
 LEVELS = "Share of runs that may fall short, in (0, 1); may be given several times."
+MODEL = "A further problem for the same strategies, read with the same options; NAME= gives it a name; repeatable."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,7 @@ class Evaluate(ProblemOptions):
     """Show strategies side by side: what each guarantees, its mean, its worst runs and its distance to the best policy."""
 
     policy: Annotated[list[str] | None, Option(metavar="[NAME=]POLICY", help=POLICY)] = None
+    model: Annotated[list[str] | None, Option(metavar="[NAME=]PROBLEM", help=MODEL)] = None
     tau: Annotated[list[float] | None, Option(metavar="<float>", help=LEVELS)] = None
     certainty: Annotated[list[str] | None, Option(metavar="PERCENT", help=CERTAINTY)] = None
     below: Annotated[float | None, Option(help=BELOW)] = None
@@ -43,21 +47,36 @@ class Evaluate(ProblemOptions):
         below = None if self.below is None else number(self.below, "below")
         check_folder(self.out, "strategies", FILES)
         problem = read_problem(self)
-        words, mdp = problem.words, problem.mdp
-        if mdp is None:
-            raise ArgumentError(
-                f"{self.problem} does not expose its transition probabilities; play it with bqrl.simulate"
-            )
-        warn(*problem.notices)
+        words, first = problem.words, self._model(problem)
+        models = {words.title: first}
+        for name, source in read_models(self.model or ()).items():
+            if name in models:
+                raise ArgumentError(
+                    f"--model {name} has the name of another problem; choose another, e.g. low={source}"
+                )
+            models[name] = self._model(read_problem(replace(self, problem=source)), source)
         settings = self.problem_settings() | {"tau": taus, "policy": self.policy, "below": below}
-        size = in_one_line(sizes(words.title, mdp), words)
+        settings |= {"model": self.model} if self.model else {}
+        size = in_one_line(sizes(words.title, first), words)
+        if self.model:
+            size = f"{len(models)} models, {list_words(list(models))}"
+        header = f"{words.title}: {size}"
         with ProgressBar() as watch:
             watch.phase("evaluating the strategies")
-            table = strategies(mdp, policies, taus, below=below)
+            table = strategies(models if self.model else first, policies, taus, below=below)
             result = None
             if self.out is not None:
                 result = replace(strategies_result(table, words, settings, size), decimal=self.decimal)
         self.conclude(
-            strategies_document(table, words, settings), result, header=f"{words.title}: {size}",
+            strategies_document(table, words, settings), result, header=header,
             tables=strategy_tables(table, words), lines=strategy_sentences(table, words),
         )  # fmt: skip
+
+    def _model(self, problem: LoadedProblem, source: str | None = None) -> MDP:
+        """The model of a problem, after its notices."""
+        if problem.mdp is None:
+            raise ArgumentError(
+                f"{source or self.problem} does not expose its transition probabilities; play it with bqrl.simulate"
+            )
+        warn(*problem.notices)
+        return problem.mdp

@@ -33,6 +33,21 @@ def read_policies(given: Iterable[str]) -> dict[str, str]:
     >>> read_policies(["today=rule.csv", "always:Repair", "folder/plan.npz"])
     {'today': 'rule.csv', 'always:Repair': 'always:Repair', 'plan': 'folder/plan.npz'}
     """
+    rule, example = "--policy must be a strategy", "today=rule.csv, always:Repair or plan.npz"
+    return _named(given, "--policy", rule, example)
+
+
+def read_models(given: Iterable[str]) -> dict[str, str]:
+    """Problems by name from texts such as "low=low.csv" or "low.csv".
+
+    >>> read_models(["low=demand_low.csv", "folder/high.csv"])
+    {'low': 'demand_low.csv', 'high': 'folder/high.csv'}
+    """
+    return _named(given, "--model", "--model must be a problem", "low=low.csv or low.csv")
+
+
+def _named(given: Iterable[str], option: str, rule: str, example: str) -> dict[str, str]:
+    """Texts by name from NAME=TEXT or TEXT, which names itself; a file by its name without the ending."""
     found: dict[str, str] = {}
     for text in map(str.strip, given):
         name, sign, form = (part.strip() for part in text.partition("="))
@@ -40,10 +55,9 @@ def read_policies(given: Iterable[str]) -> dict[str, str]:
             form = text
             name = Path(text).name.partition(".")[0] if ending(text) else text
         if not (name and form):
-            example = "today=rule.csv, always:Repair or plan.npz"
-            raise ArgumentError(f"--policy must be a strategy, got {text[:60]!r}; write e.g. {example}")
+            raise ArgumentError(f"{rule}, got {text[:60]!r}; write e.g. {example}")
         if name in found:
-            raise ArgumentError(f"--policy {name} is given twice, the second time as {form[:60]!r}; choose other names")
+            raise ArgumentError(f"{option} {name} is given twice, the second time as {form[:60]!r}; choose other names")
         found[name] = form
     return found
 

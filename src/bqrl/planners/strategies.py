@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, exact_text, number
-from bqrl.display import Charted, format_number
+from bqrl.display import Charted, format_cells
 from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
 from bqrl.laws.law import Law
 from bqrl.mdp.model import MDP, check_mdp
@@ -126,15 +126,15 @@ class Strategies(Charted):
             {key: x for key, x in row.items() if key != "model" or not self.scenarios[0].parameters}
             for row in self.rows()
         ]
-        lines = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        columns = [[key, *format_cells([row[key] for row in rows])] for key in rows[0]]
+        widths = [max(map(len, column)) for column in columns]
         left = list(rows[0]).index("strategy")
         return "\n".join(
             "  ".join(
                 cell.ljust(width) if j <= left else cell.rjust(width)
                 for j, (cell, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
-            for line in lines
+            for line in zip(*columns, strict=True)
         )
 
     def __repr__(self) -> str:
@@ -388,10 +388,3 @@ def _distance(best: float, value: float, law: Law) -> float:
     """Return how far a value lies below the best one; rounding errors count as 0."""
     gap, size = best - value, max(float(np.abs(law.values).max()), abs(best))
     return gap if gap > 1e-12 * size else 0.0
-
-
-def _cell(value: Any) -> str:
-    """Return a value of a row as text."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return format_number(value) if value is None or isinstance(value, float) else str(value)

@@ -7,7 +7,8 @@ For a level tau and a guarantee x, by Lagrangian duality over the constraint P(G
 The inner maximum is one sweep with terminal cost m 1{n > 0} and weight 1 on the mean, for every x at once: column x of the
 root gives the value, the mean and hence the shortfall of its policy. A few dozen multipliers therefore give the whole curve,
 for every level. Only these root values are kept; a policy is recomputed when it is requested. The next multiplier is the
-secant of the guarantee at which the bound can still fall most.
+secant of the guarantee at which the bound can still fall most. They end where no bound can fall, which is also where `at_least`
+finds no better policy; on large problems after thirty sweeps, and some more for the best guarantee alone.
 
 The mean of another outcome of the model can take the place of the mean return: the sweeps then carry its expected amounts,
 while the needs still follow the reward. A mean that is minimised is maximised with the opposite sign.
@@ -45,7 +46,9 @@ from bqrl.planners.sweep import best_column, rounding_error, sweep
 from bqrl.policies.forward import expected_rewards
 from bqrl.policies.protocol import Policy
 
-SWEEPS = 30
+SWEEPS = 30  # for all guarantees of a large problem
+FINISHING = 20  # further ones for its best guarantee
+QUICK_WORK = 2.0 / 1.5e-9  # outcomes times columns of all sweeps of a small problem: two seconds on two cores of 2024
 TRADE_POINTS = 5000  # of a rounded grid
 TINY_WEIGHT = 1e-6  # of CVaR beside the mean: among the policies with the best mean, one with a large CVaR
 SETTLED = 1e-9  # bounds within this share of the size of the returns are final; multipliers this close are equal
@@ -219,7 +222,7 @@ def tradeoff(
     tau: float | None = None,
     outcome: str = REWARD,
     minimise: bool = False,
-    sweeps: int = SWEEPS,
+    sweeps: int | None = None,
     points: int | None = None,
     max_bytes: float = MAX_BYTES,
 ) -> Tradeoff:
@@ -238,8 +241,9 @@ def tradeoff(
         concerns the return. CVaR can only be traded for the mean return.
     minimise : bool
         Whether a lower mean of the outcome is better, as for costs; by default a higher one is.
-    sweeps : int
-        Largest number of sweeps; fewer if the bounds do not fall any more.
+    sweeps : int, optional
+        Largest number of sweeps; fewer if the bounds do not fall any more. By default as many as two seconds allow, but at
+        least 30 and for the best guarantee alone 20 more.
     points : int or None
         Size of the rounded grid; if given, it is used even if an exact grid fits.
     max_bytes : float
@@ -260,14 +264,14 @@ def tradeoff(
     check_known((REWARD, *problem.outcome_names), outcome)
     if not isinstance(minimise, bool):
         raise bad_type("minimise", minimise, "be True or False")
-    sweeps = whole(sweeps, "sweeps", 2)
+    sweeps = None if sweeps is None else whole(sweeps, "sweeps", 2)
     points = None if points is None else whole(points, "points", 2)
     max_bytes = number(max_bytes, "max_bytes", 0.0, ends="(]")
     if isinstance(goal, Buffered) and goal.tau == goal.beta:
         if outcome != REWARD or minimise:
             rule = "be a quantile for another outcome than the mean return"
             raise bad_value("objective", goal, rule, goal.label)
-        return _cvar_tradeoff(problem, goal, sweeps, points, max_bytes)
+        return _cvar_tradeoff(problem, goal, sweeps or SWEEPS, points, max_bytes)
     if not isinstance(goal, Quantile):
         raise bad_value("objective", goal, "be a quantile or CVaR", goal.label)
     grid, high = exact_grid(problem, max_bytes, or_rounded=True) if points is None else None, None
@@ -280,8 +284,12 @@ def tradeoff(
         amounts = [problem.discount**h * expected_rewards(problem, h, outcome).reshape(-1) for h in range(problem.H)]
         gain = np.array(amounts) * (-1.0 if minimise else 1.0)
     roots, done = _first_roots(problem, grid, high, gain), 2
-    while done < sweeps and (multiplier := _next_multiplier(roots, goal.tau)) is not None:
-        roots, done = roots.with_multiplier(multiplier, high), done + 1
+    work = sum(problem.stage(h).successor.size * int(n) for h, n in enumerate(grid.size[:-1]))
+    quick = QUICK_WORK / work / (1 if high is None else 2)
+    most = max(SWEEPS, int(quick)) if sweeps is None else sweeps
+    for count, last in ((most, False), (most + FINISHING if sweeps is None else 0, True)):
+        while done < count and (multiplier := _next_multiplier(roots, goal.tau, last)) is not None:
+            roots, done = roots.with_multiplier(multiplier, high), done + 1
     return _curve(roots, goal, done, exact, outcome, minimise)
 
 
@@ -300,10 +308,11 @@ def _first_roots(mdp: MDP, grid: Grid, high: Grid | None, gain: FloatArray | Non
     )  # fmt: skip
 
 
-def _next_multiplier(roots: Roots, tau: float) -> float | None:
-    """Return the secant multiplier of the target whose bound can still fall most; None if no bound can.
+def _next_multiplier(roots: Roots, tau: float, last: bool) -> float | None:
+    """Return the secant multiplier of the target (or the `last` one) whose bound can still fall most; None if no bound can.
 
-    Between a policy that reaches the target and one that does not, the bound cannot fall below the line through both.
+    Between a policy that reaches the target and one that does not, the bound cannot fall below the line through both. If the
+    latter falls short with exactly the probability tau, its mean is the bound, and only the mean of the former can still rise.
     """
     n = int(best_column(roots.shortfall[-1], tau)) + 1
     short, mean, columns = roots.shortfall[:, :n], roots.mean[:, :n], np.arange(n)
@@ -315,7 +324,10 @@ def _next_multiplier(roots: Roots, tau: float) -> float | None:
     open_still = (first > 0) & (gain > 0.0) & (cost > 0.0)
     slope = np.divide(gain, cost, out=np.zeros(n), where=open_still)
     line = mean[first, columns] + slope * (tau - low)
+    line = np.where(high <= tau + SETTLED, mean[first, columns], line)
     left = np.where(open_still, roots.upper(tau)[:n] - line, 0.0)
+    if last:
+        left[:-1] = 0.0
     tried = roots.multipliers[1:-1]
     for x in np.argsort(-left, kind="stable")[: 4 * tried.size + 4].tolist():
         if left[x] <= SETTLED * roots.size:

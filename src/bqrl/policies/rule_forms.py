@@ -1,14 +1,15 @@
 """Rules as people write them: a dict by state, names in a list, a table or a CSV file with stages as ranges.
 
 A table has the columns `state`, `action` and, where the rule changes over time, `stage`: a number or a range such as "1-8",
-"9-" or "from week 9 on", counted from 1. A wide table has one column per range of stages instead, as `rule_table(...).save`
+"9-" or "from week 9 on", counted from 1. The model's own words are headers, too, and columns of other headers that hold names of
+its states or actions are recognised. A wide table has one column per range of stages instead, as `rule_table(...).save`
 writes it. A state with a single action may be left out, and so may a state that the rule itself never meets.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +103,11 @@ def rule_of_table(mdp: MDP, given: Any) -> IntArray:
         for column, cells in zip(columns, block, strict=True):
             column += [unguard(label_text(cell)) for cell in cells]
         lines += [] if begins is None else begins.tolist()
+    table, states, actions = np.full((mdp.H, mdp.S), ABSENT), *_labels(mdp)
     try:
-        place = _roles(source.header)
+        place = _roles(source.header, columns, {"state": set(states), "action": set(actions)}, mdp.words or {})
     except PolicyError as error:
         raise fault(str(error)) from None
-    table, states, actions = np.full((mdp.H, mdp.S), ABSENT), *_labels(mdp)
     if "action" in place:  # one row per decision
         cells = [
             ("" if "stage" not in place else columns[place["stage"]][i], place["action"], i)
@@ -144,15 +145,26 @@ def _labels(mdp: MDP) -> tuple[list[str], list[str]]:
     return [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
 
 
-def _roles(header: Sequence[str]) -> dict[str, int]:
-    """Return the position of the columns state, action and stage; without an action, other headers are ranges of stages."""
-    plain, place = [plain_header(name) for name in header], {}
+def _roles(
+    header: Sequence[str], columns: Sequence[Sequence[str]], names: Mapping[str, Collection[str]], words: Mapping[str, str]
+) -> dict[str, int]:  # fmt: skip
+    """Return the position of the columns state, action and stage; without an action, other headers are ranges of stages.
+
+    A header may be one of the model's `words`; under others, states and actions are recognised by their `names` in the cells.
+    """
+    plain, place = [plain_header(name) for name in header], dict[str, int]()
     for role in RULE.roles:
-        names = [*RULE.names(role), *(sorted(NOUNS) if role == "stage" else ())]
-        found = [j for name in names for j, text in enumerate(plain) if text == name]
+        known = [*RULE.names(role), *([plain_header(words[role])] if role in words else ())]
+        known += sorted(NOUNS) if role == "stage" else ()
+        found = [j for name in known for j, text in enumerate(plain) if text == name and j not in place.values()]
         if len(found) > 1 and plain[found[0]] != role:
             both = " and ".join(one_line(header[j]) for j in found[:2])
             raise PolicyError(f"expected one column for the {role}, got {both}; rename one of them")
+        if not found and role in names and not (role == "action" and any(map(_is_range, header))):
+            found = [
+                j for j, cells in enumerate(columns) if 2 * sum(cell in names[role] for cell in cells) > len(cells)
+            ]
+            found = found if len(found) == 1 and found[0] not in place.values() else []
         if found:
             place[role] = found[0]
     wide = "action" not in place and any(map(_is_range, header))

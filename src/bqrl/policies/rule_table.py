@@ -131,11 +131,16 @@ class RuleTable:
                 listed = ", ".join(names[:SHORT_LIST]) + (", ..." if len(names) > SHORT_LIST else "")
                 parts.append(f"{name(a)} in {listed}")
             return "; ".join(parts)
+        met = [s for s in self.order.tolist() if actions[s] >= 0]  # with those that have one action
         parts = []
         for i, j in zip(starts, ends, strict=True):
             low, high = label(states[i]), label(states[j])
-            where = f"up to {high}" if i == 0 else f"from {low} on" if j == len(played) - 1 else f"from {low} to {high}"
-            parts.append(f"{name(played[i])} {f'in {low}' if i == j < len(played) - 1 else where}")
+            where = f"in {low}" if i == j else f"from {low} to {high}"
+            if i < j and states[i] == met[0]:
+                where = f"up to {high}"
+            elif i < j and states[j] == met[-1]:
+                where = f"from {low} on"
+            parts.append(f"{name(played[i])} {where}")
         return ", ".join(parts)
 
     def save(self, path: str | Path, *, decimal: str = ".") -> None:

@@ -15,7 +15,7 @@ from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, chart_of, lines, with_charts
 from bqrl.results.plan_charts import OUTSIDE
 from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, versions
-from bqrl.results.words import SENTENCE_DIGITS, Words, list_words, price
+from bqrl.results.words import SENTENCE_DIGITS, TINY, Words, list_words, price
 
 CHART = "strategies"
 FILES = ("strategies.csv", "return_laws.csv", *chart_files([CHART]))
@@ -50,9 +50,16 @@ def strategy_table(table: Strategies, words: Words) -> ResultTable:
         "" if table.exact else f" {BOUNDS}"
     )
     rows = strategy_rows(table)
-    if table.below is not None:  # as a percentage of three digits
-        rows = [row | {"chance_below": float(f"{100.0 * row['chance_below']:.3g}")} for row in rows]
+    if table.below is not None:  # as a percentage of at most two decimals
+        rows = [row | {"chance_below": _percentage(row["chance_below"])} for row in rows]
     return ResultTable(rows, titles=titles, caption=caption)
+
+
+def _percentage(share: float) -> float | str:
+    """A share in percent with three digits and at most two decimals."""
+    if 0.0 < share < TINY:
+        return f"< {100.0 * TINY:g}"
+    return round(float(f"{100.0 * share:.3g}"), 2)
 
 
 def strategy_tables(table: Strategies, words: Words) -> list[ResultTable]:

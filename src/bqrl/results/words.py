@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_value, exact_text, is_one_line, one_line
-from bqrl.display import count_of, format_number, percent, plural
+from bqrl.display import count_of, format_cells, format_number, percent, plural
 from bqrl.display import runs as share_of
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
@@ -32,7 +32,8 @@ from bqrl.policies.tables import COLUMNS
 from bqrl.results.result import ResultTable
 from bqrl.study.scores import PROVEN, Experiment
 
-SENTENCE_DIGITS, TABLE_DIGITS = 4, 6
+SENTENCE_DIGITS = 4
+TINY = 1e-4  # smaller shares of runs are called less than 0.01 %
 UNKNOWN = "The environment does not expose its transition probabilities, so exact promises and gaps are not known."
 WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "with any probabilities within the radius, "}
 CLEAR = {True: " (a clear difference at 95 % confidence)", False: " (no clear difference at 95 % confidence)", None: ""}
@@ -175,15 +176,19 @@ def cell(value: Any) -> str:
 def display_table(table: ResultTable) -> tuple[list[str], list[list[str]]]:
     """Titles and cells of a table as text; a column `x_std` is shown together with x, as "mean ± deviation"."""
 
-    def shown_cell(row: Mapping[str, Any], key: str) -> str:
-        if f"{key}_std" not in row:
-            return cell(row[key])
-        spread = row[f"{key}_std"]
-        apart = bool(spread) and spread > GAP_TOL * abs(row[key])  # otherwise it is a rounding error
-        return format_number(row[key], SENTENCE_DIGITS) + (f" ± {format_number(spread, 2)}" if apart else "")
+    def spread(row: Mapping[str, Any], key: str) -> str:
+        most = row[f"{key}_std"]
+        apart = bool(most) and most > GAP_TOL * abs(row[key])  # otherwise it is a rounding error
+        return format_number(row[key], SENTENCE_DIGITS) + (f" ± {format_number(most, 2)}" if apart else "")
+
+    def column(key: str) -> list[str]:
+        if any(f"{key}_std" in row for row in table.rows):
+            return [spread(row, key) for row in table.rows]
+        return format_cells([row[key] for row in table.rows], cell)
 
     keys = [key for key in table.columns if key.removesuffix("_std") not in table.columns or not key.endswith("_std")]
-    return [table.titles.get(key, key) for key in keys], [[shown_cell(row, key) for key in keys] for row in table.rows]
+    rows = zip(*map(column, keys), strict=True)
+    return [table.titles.get(key, key) for key in keys], list(map(list, rows))
 
 
 def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = None) -> str:
@@ -249,7 +254,7 @@ def price(
         )
     if below is not None and chance is not None:
         share = (
-            f"{'' if exact else 'at most '}{_short_percent(chance)} of {words.runs} end"
+            f"{'' if exact or chance < TINY else 'at most '}{_short_percent(chance)} of {words.runs} end"
             if chance
             else f"no {words.run} ends"
         )
@@ -259,6 +264,8 @@ def price(
 
 def _short_percent(share: float) -> str:
     """A share as a percentage with two digits, or with as many as it takes not to round it to 100 %."""
+    if 0.0 < share < TINY:
+        return f"less than {percent(TINY)}"
     rounded = float(f"{share:.2g}") if share < 0.99 else float(f"{share:.4g}")
     return percent(rounded if rounded < 1.0 else share)
 
@@ -281,14 +288,14 @@ def margin_sentence(mean: float, others: Mapping[float, float]) -> str:
     """What the mean would be with half of the largest margin and with none; `others` has the means by share of the margin.
 
     >>> margin_sentence(70, {0.5: 86.5, 0.0: 87.6})
-    'The same guarantee with half of the margin for errors: mean 86.5 instead of 70 (margin=0.5); with none: 87.6 (margin=0).'
+    'The same guarantee with half of the margin for errors: mean 86.5 instead of 70 (margin 0.5); with none: 87.6 (margin 0).'
     >>> margin_sentence(70, {0.5: 70, 0.0: 87.6})
-    'The same guarantee with no margin for errors: mean 87.6 instead of 70 (margin=0).'
+    'The same guarantee with no margin for errors: mean 87.6 instead of 70 (margin 0).'
     """
     own, half, none = tell_apart(mean, others[0.5], others[0.0])
     share, kept, first = ("no", 0, none) if half == own else ("half of the", 0.5, half)
-    said = f"the same guarantee with {share} margin for errors: mean {first} instead of {own} (margin={kept})"
-    return sentence(said if none == first else f"{said}; with none: {none} (margin=0)")
+    said = f"the same guarantee with {share} margin for errors: mean {first} instead of {own} (margin {kept})"
+    return sentence(said if none == first else f"{said}; with none: {none} (margin 0)")
 
 
 def drawn_words(actions: Mapping[str, float]) -> str:
@@ -446,7 +453,7 @@ def _(fact: facts.NeutralWins, words: Words = PLAIN) -> str:
 def _(fact: facts.Tied, words: Words = PLAIN) -> str:
     if fact.averaged:
         return "proven up to rounding: a probability equals a level"
-    remedy = "; arithmetic='rational' decides the tie" if fact.decidable else ""
+    remedy = "; rational arithmetic decides the tie" if fact.decidable else ""
     return f"a probability equals the level up to rounding{remedy}"
 
 
@@ -471,7 +478,7 @@ def _(fact: facts.BestMean, words: Words = PLAIN) -> str:
     said = (
         f"mean {mean}, {below} among policies with this guarantee{kept}{whole}; the best mean of all policies is {best}"
     )
-    return f"{said}; randomized=True comes closer by one random draw between two policies" if fact.mixture else said
+    return f"{said}; one random draw between two policies (randomized) comes closer" if fact.mixture else said
 
 
 @remark.register
