@@ -308,7 +308,7 @@ def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for h in range(mdp.H - 1, -1, -1):
         after, ends, stage = ends, np.empty_like(ends), mdp.stage(h)
         starts = read_only(np.ascontiguousarray(stage.row_start[:: mdp.A]))
-        extend_ends(starts, stage.successor, read_only(parts[h]), after, ends)
+        extend_ends(starts, stage.successor, read_only(np.ascontiguousarray(parts[h])), after, ends)
         met = mdp.reachable[h]
         least[h], most[h] = ends[met, 0].min(), ends[met, 1].max()
     return least, most

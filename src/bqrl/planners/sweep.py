@@ -331,10 +331,11 @@ class StageKernel:
         self.by_products = by_products(mdp, grid, self.stage)
         self.ball = ball
         if ball is not None:
-            self.ball = ball._replace(half=ball.half[h], missing=ball.missing[h] if ball.missing.size else ball.missing)
+            missing = np.array(ball.missing[h] if ball.missing.size else ball.missing)
+            self.ball = ball._replace(half=np.array(ball.half[h]), missing=missing)
         first = int(mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A])
         self.own = kernel is mdp.probability
-        self.h, self.probability = h, kernel[first : first + self.stage.successor.size]
+        self.h, self.probability = h, read_only(kernel[first : first + self.stage.successor.size])
         self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * worth
 
     def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray, first: int = 0) -> None:

@@ -127,7 +127,7 @@ def push_stage(
 ) -> None:
     """Run `push_mass` on the action tables of a stage (S, columns), with threads if the stage is large."""
     work = rows.successor.size * len(mass) // (rows.start.size - 1) * out.shape[1]
-    arguments = rows, moves, action.reshape(-1), column, mass, out
+    arguments = rows, moves, read_only(np.ascontiguousarray(action)).reshape(-1), column, mass, out
     run_loop(
         work,
         lambda: push_mass(*arguments, (0, out.shape[1]), False),
