@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import stage_rows
 
-from bqrl.loops.backward import reduce_rows, sweep_rows, sweep_rows_threads
+from bqrl.loops.backward import plain_products, plain_rows, reduce_rows, sweep_rows, sweep_rows_threads
 from bqrl.loops.l1 import l1_expectation, l1_ordered, move_mass, sort_by_value
 from bqrl.loops.layout import Ball, Goal, Moves
 from bqrl.loops.moves import add_outcome
@@ -122,6 +122,35 @@ def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
     sweep_rows(rows, moves, NO_BALL, Goal(rewards, 0.0, 1e-13, 1e-13), after, now, action)
     assert action.tolist() == [[1, 1]]
     assert now.tolist() == [[0.5, 0.5, 2.0, 2.0]]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_stage_by_numpy_has_the_same_bits(seed):
+    rng = np.random.default_rng(seed)
+    S, A, n, m, layers = 4, 3, 7, 6, 1 + seed % 2
+    sizes = rng.integers(0, 5, S * A)
+    sizes[:A] = 0  # a state without actions
+    start = np.r_[0, np.cumsum(sizes)]
+    p = rng.integers(0, 4, start[-1]) / 3.0  # zeros, and sums that tie
+    rows = stage_rows(start, rng.integers(0, S, start[-1]), p)
+    shift = rng.integers(-4, 4, start[-1])
+    on_set = Moves(shift + 4, np.clip(np.arange(n) + np.arange(-4, 4)[:, None], 0, m - 1))
+    goal = Goal(rng.integers(-2, 3, S * A) / 3.0, 0.5 * (seed % 3), 1e-13, 1e-12)
+    after = (rng.integers(0, 3, (S, layers * m)) / 7.0).astype(np.float32 if seed == 3 else np.float64)
+    for moves in (Moves(shift, NO_JUMPS), on_set):
+        found = []
+        for run in (sweep_rows, plain_rows):
+            now, action = np.ones((S, layers * n), after.dtype), np.ones((S, n) if layers == 2 else (0, 0), np.int16)
+            run(rows, moves, NO_BALL, goal, after, now, action)
+            found.append((now.tobytes(), action.tobytes()))
+        assert found[0] == found[1]
+    found = []
+    product, exists = rng.integers(0, 3, (S * A, layers * m)) / 7.0, sizes.reshape(S, A) > 0
+    for reduce in (reduce_rows, plain_products):
+        now, action = np.ones((S, layers * n)), np.ones((S, n) if layers == 2 else (0, 0), np.int16)
+        reduce(product, np.arange(S * A) % 8 - 4, exists, goal, now, action)
+        found.append((now.tobytes(), action.tobytes()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("half", [None, 0.2])

@@ -5,7 +5,7 @@ import pytest
 from helpers import stage_rows
 
 from bqrl.loops.layout import Moves
-from bqrl.loops.rollout import push_mass
+from bqrl.loops.rollout import plain_mass, push_mass
 from bqrl.mdp.arrays import read_only
 
 
@@ -40,3 +40,7 @@ def test_a_stage_does_not_depend_on_split_runs_spans_or_the_form_of_its_moves(se
         for span in spans:
             push_mass(rows, moves, action, column, mass, out, span, split)
         np.testing.assert_allclose(out, expected, rtol=1e-14)
+        if not split:
+            by_numpy = np.zeros((S, n + 2))
+            plain_mass(rows, moves, action, column, mass, by_numpy)
+            assert by_numpy.tobytes() == out.tobytes()
