@@ -1,5 +1,5 @@
-"""What several test files share: a line on standard error, strict JSON, a page that closes its tags, a small environment
-and the data of a chart."""
+"""What several test files share: a line on standard error, strict JSON, a page that closes its tags, a small environment,
+the data of a chart, and rows for the loops."""
 
 import csv
 import io
@@ -8,7 +8,11 @@ from fnmatch import fnmatchcase
 from html.parser import HTMLParser
 
 import gymnasium as gym
+import numpy as np
 import pytest
+
+from bqrl.loops.layout import Rows
+from bqrl.mdp.arrays import read_only
 
 SHORT = ("--episodes", 25, "--seeds", 2)  # of learn and compare
 VOID = {"meta", "img", "br", "input"}
@@ -141,3 +145,8 @@ class Mine(bqrl.Learner):
     def observe(self, episode):
         pass
 """
+
+
+def stage_rows(start, successor, probability):
+    """Rows in the form in which the planners pass them, so that no loop is compiled for tests alone."""
+    return Rows(read_only(start), read_only(successor.astype(np.int32)), read_only(probability))

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from helpers import stage_rows
 
-from bqrl.loops.backward import reduce_rows, sweep_rows, sweep_rows_threads
+from bqrl.loops.backward import plain_products, plain_rows, reduce_rows, sweep_rows, sweep_rows_threads
 from bqrl.loops.l1 import l1_expectation, l1_ordered, move_mass, sort_by_value
-from bqrl.loops.layout import Ball, Goal, Moves, Rows
+from bqrl.loops.layout import Ball, Goal, Moves
 from bqrl.loops.moves import add_outcome
 
 NO_JUMPS = np.empty((0, 0), np.int64)
@@ -77,7 +78,7 @@ def test_a_stage_by_rows_and_by_products(seed):
     wanted_mean = (np.take_along_axis(P @ mean, columns, axis=1) + reward[:, None]).reshape(S, A, n)
     both, exists = np.hstack((value, mean)), np.ones((S, A), bool)
     out, action = np.empty((S, 2 * n)), np.empty((S, n), np.int16)
-    rows, moves = Rows(row_start, successor, P.ravel()), Moves(np.repeat(shift, S), NO_JUMPS)
+    rows, moves = stage_rows(row_start, successor, P.ravel()), Moves(np.repeat(shift, S), NO_JUMPS)
     goal = Goal(reward, 0.0, 1e-13, 1e-13)
     sweep_rows(rows, moves, NO_BALL, goal, both, out, action)
     assert np.allclose(out[:, :n], wanted.min(axis=1))
@@ -104,7 +105,7 @@ def test_any_number_of_outcomes_adds_up_in_order(k, shift):
     rng = np.random.default_rng(k)
     after, p, successor = rng.random((4, 10)), rng.random(k), rng.integers(0, 4, k).astype(np.int32)
     now, action = np.empty((1, 12)), np.empty((1, 6), np.int16)
-    rows, moves = Rows(np.array([0, k]), successor, p), Moves(np.full(k, shift), NO_JUMPS)
+    rows, moves = stage_rows(np.array([0, k]), successor, p), Moves(np.full(k, shift), NO_JUMPS)
     sweep_rows(rows, moves, NO_BALL, Goal(np.zeros(1), 0.0, 1e-13, 1e-13), after, now, action)
     columns = np.clip(np.arange(6) + shift, 0, 4)
     wanted = np.zeros(12)
@@ -117,21 +118,46 @@ def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
     row_start, successor = np.array([0, 1, 2, 3]), np.array([0, 0, 0], np.int32)
     after, now, action = np.array([[0.5, 0.5, 0.0, 0.0]]), np.empty((1, 4)), np.empty((1, 2), np.int16)
     rewards = np.array([1.0, 2.0, 2.0])
-    rows, moves = Rows(row_start, successor, np.ones(3)), Moves(np.zeros(3, np.int64), NO_JUMPS)
+    rows, moves = stage_rows(row_start, successor, np.ones(3)), Moves(np.zeros(3, np.int64), NO_JUMPS)
     sweep_rows(rows, moves, NO_BALL, Goal(rewards, 0.0, 1e-13, 1e-13), after, now, action)
     assert action.tolist() == [[1, 1]]
     assert now.tolist() == [[0.5, 0.5, 2.0, 2.0]]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_stage_by_numpy_has_the_same_bits(seed):
+    rng = np.random.default_rng(seed)
+    S, A, n, m, layers = 4, 3, 7, 6, 1 + seed % 2
+    sizes = rng.integers(0, 5, S * A)
+    sizes[:A] = 0  # a state without actions
+    start = np.r_[0, np.cumsum(sizes)]
+    p = rng.integers(0, 4, start[-1]) / 3.0  # zeros, and sums that tie
+    rows = stage_rows(start, rng.integers(0, S, start[-1]), p)
+    shift = rng.integers(-4, 4, start[-1])
+    on_set = Moves(shift + 4, np.clip(np.arange(n) + np.arange(-4, 4)[:, None], 0, m - 1))
+    goal = Goal(rng.integers(-2, 3, S * A) / 3.0, 0.5 * (seed % 3), 1e-13, 1e-12)
+    after = (rng.integers(0, 3, (S, layers * m)) / 7.0).astype(np.float32 if seed == 3 else np.float64)
+    for moves in (Moves(shift, NO_JUMPS), on_set):
+        found = []
+        for run in (sweep_rows, plain_rows):
+            now, action = np.ones((S, layers * n), after.dtype), np.ones((S, n) if layers == 2 else (0, 0), np.int16)
+            run(rows, moves, NO_BALL, goal, after, now, action)
+            found.append((now.tobytes(), action.tobytes()))
+        assert found[0] == found[1]
+    found = []
+    product, exists = rng.integers(0, 3, (S * A, layers * m)) / 7.0, sizes.reshape(S, A) > 0
+    for reduce in (reduce_rows, plain_products):
+        now, action = np.ones((S, layers * n)), np.ones((S, n) if layers == 2 else (0, 0), np.int16)
+        reduce(product, np.arange(S * A) % 8 - 4, exists, goal, now, action)
+        found.append((now.tobytes(), action.tobytes()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("half", [None, 0.2])
 def test_a_stage_over_threads_has_the_same_bits(half):
     rng = np.random.default_rng(5)
     S, A, k, n = 6, 2, 3, 9
-    rows = Rows(
-        np.arange(S * A + 1) * k,
-        rng.integers(0, S, S * A * k).astype(np.int32),
-        rng.dirichlet(np.ones(k), S * A).ravel(),
-    )
+    rows = stage_rows(np.arange(S * A + 1) * k, rng.integers(0, S, S * A * k), rng.dirichlet(np.ones(k), S * A).ravel())
     moves = Moves(rng.integers(-2, 3, S * A * k), NO_JUMPS)
     ball = None if half is None else Ball(np.full(S * A, half), 1.0, NO_JUMPS, np.empty((0, 0)), np.empty(0))
     goal = Goal(rng.random(S * A), 0.0, 1e-13, 1e-12)

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from helpers import stage_rows
 
 from bqrl.loops.ball import follow, improve_rows, push_needs, robust_stage
-from bqrl.loops.layout import Ball, Moves, Rows
+from bqrl.loops.layout import Ball, Moves
+from bqrl.mdp.arrays import read_only
 from bqrl.planners.sweep import NO_ORDER, NO_TABLE, NONE_MISSING, ROBUST
 
 NO_JUMPS = np.empty((0, 0), np.int64)
@@ -15,10 +17,10 @@ def stage():
     rng = np.random.default_rng(3)
     S, A, k, n = 3, 2, 3, 5
     probability = rng.dirichlet(np.ones(k), S * A).reshape(-1)
-    rows = Rows(np.arange(0, S * A * k + 1, k), np.tile(np.arange(S), S * A), probability)
+    rows = stage_rows(np.arange(0, S * A * k + 1, k), np.tile(np.arange(S), S * A), probability)
     moves = Moves(-rng.integers(0, 3, probability.size), NO_JUMPS)
     mass = rng.random((S, n))
-    return rows, moves, rng.integers(0, A, (S, n)), mass / mass.sum(), rng.random((S, n))
+    return rows, moves, read_only(rng.integers(0, A, (S, n)).astype(np.int16)), mass / mass.sum(), rng.random((S, n))
 
 
 def test_pushing_forward_and_following_backward_agree(stage):
@@ -36,7 +38,7 @@ def test_improved_rows_stay_in_the_ball_and_lower_the_expectation(stage):
     improve_rows(rows, half, moves, action, mass, value_next, moved)
     before, after = np.empty_like(mass), np.empty_like(mass)
     follow(rows, moves, action, value_next, before)
-    follow(rows._replace(probability=moved), moves, action, value_next, after)
+    follow(rows._replace(probability=read_only(moved)), moves, action, value_next, after)
     assert np.sum(mass * after) < np.sum(mass * before)
     assert np.all(moved >= 0.0)
     assert np.allclose(moved.reshape(6, 3).sum(axis=1), 1.0)

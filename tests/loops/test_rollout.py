@@ -2,16 +2,18 @@
 
 import numpy as np
 import pytest
+from helpers import stage_rows
 
-from bqrl.loops.layout import Moves, Rows
-from bqrl.loops.rollout import push_mass
+from bqrl.loops.layout import Moves
+from bqrl.loops.rollout import plain_mass, push_mass
+from bqrl.mdp.arrays import read_only
 
 
 def test_mass_is_pushed_and_kept():
     row_start, successor = np.array([0, 2, 3]), np.array([0, 1, 1], np.int32)
     mass, out = np.array([[0.25, 0.25], [0.5, 0.0]]), np.zeros((2, 4))
-    action, column = np.zeros(2, np.int16), np.zeros(2, np.int64)
-    rows = Rows(row_start, successor, np.array([0.5, 0.5, 1.0]))
+    action, column = read_only(np.zeros(2, np.int16)), np.zeros(2, np.int64)
+    rows = stage_rows(row_start, successor, np.array([0.5, 0.5, 1.0]))
     push_mass(rows, Moves(np.array([0, 2, 1]), np.empty((0, 0), np.int64)), action, column, mass, out, (0, 4), False)
     assert out.tolist() == [[0.125, 0.125, 0.0, 0.0], [0.0, 0.5, 0.125, 0.125]]
 
@@ -20,9 +22,9 @@ def test_mass_is_pushed_and_kept():
 def test_a_stage_does_not_depend_on_split_runs_spans_or_the_form_of_its_moves(seed):
     rng = np.random.default_rng(seed)
     S, A, k, n = 3, 2, 2, 9
-    rows = Rows(np.arange(S * A + 1) * k, rng.integers(0, S, S * A * k).astype(np.int32), rng.random(S * A * k))
+    rows = stage_rows(np.arange(S * A + 1) * k, rng.integers(0, S, S * A * k), rng.random(S * A * k))
     shift = rng.integers(0, 3, S * A * k)
-    action, column = rng.integers(0, A, S * 4).astype(np.int16), rng.integers(0, 4, n)
+    action, column = read_only(rng.integers(0, A, S * 4).astype(np.int16)), rng.integers(0, 4, n)
     mass = rng.random((S, n)) * (rng.random((S, n)) < 0.5)  # sums without mass lie between the others
     expected = np.zeros((S, n + 2))
     for s in range(S):
@@ -38,3 +40,7 @@ def test_a_stage_does_not_depend_on_split_runs_spans_or_the_form_of_its_moves(se
         for span in spans:
             push_mass(rows, moves, action, column, mass, out, span, split)
         np.testing.assert_allclose(out, expected, rtol=1e-14)
+        if not split:
+            by_numpy = np.zeros((S, n + 2))
+            plain_mass(rows, moves, action, column, mass, by_numpy)
+            assert by_numpy.tobytes() == out.tobytes()

@@ -4,8 +4,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from helpers import stage_rows
 
-from bqrl.loops.layout import Moves, Rows
+from bqrl.loops.layout import Moves
 from bqrl.loops.rules import cost_rows, monotone_choice, pull_back
 
 
@@ -32,7 +33,7 @@ def test_costs_and_pulled_costs_agree(jumps):
     rng = np.random.default_rng(1)
     S, A, n = 3, 2, 4
     start = np.arange(S * A + 1) * 2
-    rows = Rows(start, rng.integers(0, S, 2 * S * A).astype(np.int32), np.tile([0.25, 0.75], S * A))
+    rows = stage_rows(start, rng.integers(0, S, 2 * S * A), np.tile([0.25, 0.75], S * A))
     table = np.minimum(np.arange(n)[None] + np.arange(3)[:, None], n + 1)
     moves = Moves(rng.integers(0, 3, 2 * S * A), table if jumps else np.empty((0, 0), np.int64))
     mass, other, after = rng.random((S, n)), rng.random((S, n)), rng.random((S, n + 2))

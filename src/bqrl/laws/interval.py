@@ -10,10 +10,10 @@ possible return; the one with the largest CVaR drops the mass eps at the bottom.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
-from scipy.special import betaincinv
-from scipy.stats import binom
+from scipy.special import bdtr, bdtrc, betaincinv
 
 from bqrl.laws.atoms import FloatArray
 from bqrl.laws.law import Law
@@ -43,7 +43,7 @@ def quantile_interval(returns: FloatArray, tau: float, confidence: float) -> dic
     """
     sorted_returns = np.r_[-math.inf, np.sort(returns), math.inf]
     n, alpha = returns.size, (1.0 - confidence) / 2.0
-    above = int(binom.isf(alpha, n, tau)) + 1  # P(Bin >= above) <= alpha
+    above = bisect_left(range(n + 1), -alpha, key=lambda k: -bdtrc(k, n, tau)) + 1  # P(Bin >= above) <= alpha
     middle = max(1, math.ceil(n * (tau - MASS_TOL)))
     return {
         "value": float(sorted_returns[middle]),
@@ -191,5 +191,4 @@ def _band(
 
 def _position_below(n: int, tau: float, alpha: float) -> int:
     """Return the largest k with P(Bin(n, tau) <= k - 1) <= alpha; 0 if there is none."""
-    below = int(binom.ppf(alpha, n, tau))  # P(Bin < below) < alpha, so position `below` is a valid end
-    return max(0, below if binom.cdf(below - 1, n, tau) <= alpha else below - 1)
+    return bisect_left(range(n + 1), True, key=lambda k: bdtr(k, n, tau) > alpha)

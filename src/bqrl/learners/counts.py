@@ -60,8 +60,8 @@ class Counts:
             np.tile(starts[:-1], copies) + np.repeat(np.arange(copies) * nnz, starts.size - 1), copies * nnz
         ]
         self.successor = np.tile(structure.successor, copies)
-        self.known = np.array(np.broadcast_to(structure.known, (self.M, S, A)))
-        self.available = np.array(np.broadcast_to(structure.available, (self.M, S, A)))
+        self.known = np.array(np.broadcast_to(structure.known, (self.M, S, A)), order="C")
+        self.available = np.array(np.broadcast_to(structure.available, (self.M, S, A)), order="C")
         self.support_size = np.diff(self.row_start).reshape(self.M, S, A)
         self.rewards = self._distinguishing_rewards(reward), nnz if copies > 1 else 0  # see find_outcome
         sizes = self.support_size.reshape(-1)

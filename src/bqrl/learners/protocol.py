@@ -116,7 +116,7 @@ class Task:
     @property
     def available(self) -> BoolArray:
         """Which actions exist, shape (H, S, A)."""
-        return np.array(np.broadcast_to(self.structure.available, (self.H, self.S, self.A)))
+        return np.array(np.broadcast_to(self.structure.available, (self.H, self.S, self.A)), order="C")
 
     def require_model(self, learner: str) -> MDP:
         """Return the model; ArgumentError if the task has none."""

@@ -1,5 +1,8 @@
 """Named groups of arrays that several loops use, so that a loop takes a few meaningful arguments.
 
+Numba compiles a loop once for every combination of types, and a read-only or strided array is another type. So rows are always
+read-only, the other arrays of a group are writable, and all are contiguous.
+
 A loop that runs once per episode takes its group as a plain tuple and converts it in its first line: at every call from
 Python, Numba reads the field names of a named tuple, which can take longer than the loop itself.
 """

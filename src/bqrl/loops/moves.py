@@ -129,6 +129,15 @@ def one_shift(shift, begin, end):
     return True
 
 
+def plain_ends(start, successor, gain, after, ends):
+    """Do the work of `extend_ends` by NumPy."""
+    ends[:] = 0
+    acting = np.flatnonzero(start[1:] > start[:-1])
+    if acting.size:
+        for side, extreme in enumerate((np.minimum, np.maximum)):
+            ends[acting, side] = extreme.reduceat(gain + after[successor, side], start[acting])
+
+
 @njit(cache=True)
 def extend_ends(start, successor, gain, after, ends):
     """Fill `ends` (S, 2) with the least and the greatest sum from a stage: gain[i] plus those of the successor in `after`.

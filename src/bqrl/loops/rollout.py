@@ -157,31 +157,19 @@ def push_mass_threads(rows, moves, action, column, mass, out, blocks):
         push_mass(rows, moves, action, column, mass, out, (b * width, min(out.shape[1], (b + 1) * width)), False)
 
 
-@njit(cache=True)
-def spread_rows(first, mass, action, column, gain, n_next, place, rows):
-    """Return the mass of each row (s, a) that is played, by the sum after its reward, and list these rows in `rows`.
-
-    `first` is the index of the first state. `place` (S, A) must be filled with -1. `action` and `column` are as in `next_run`.
-    """
-    S, n, width = mass.shape[0], column.size, action.size // mass.shape[0]
-    A = place.shape[1]
-    played = 0
-    for s in range(S):
-        a, g, end = next_run(s, s * width, ZERO, action, column, mass, False)
-        while g < n:
-            if place[s, a] < 0:
-                place[s, a] = played
-                rows[played] = (first + s) * A + a
-                played += 1
-            a, g, end = next_run(s, s * width, end, action, column, mass, False)
-    spread = np.zeros((played, n_next))
-    for s in range(S):
-        a, g, end = next_run(s, s * width, ZERO, action, column, mass, False)
-        while g < n:
-            moved = gain[(first + s) * A + a]
-            stop = min(end, n_next - moved)  # beyond this sum the state has no mass
-            r, m, at, to = np.uint64(place[s, a]), np.uint64(s), np.uint64(g), np.uint64(g + moved)
-            for c in range(np.uint64(max(stop - g, 0))):
-                spread[r, to + c] = mass[m, at + c]
-            a, g, end = next_run(s, s * width, end, action, column, mass, False)
-    return spread
+def plain_mass(rows, moves, action, column, mass, out):
+    """Do the work of `push_mass` by NumPy, in the same order: by state, run of sums, outcome and sum."""
+    (S, n), first = mass.shape, rows.start[0]
+    A = (rows.start.size - 1) // S
+    played = action.reshape(S, -1)[:, column]
+    run = np.cumsum(np.diff(played, axis=1, prepend=-1) != 0).reshape(S, n)
+    s, g = np.nonzero(mass)
+    q = s * A + played[s, g]
+    outcomes = rows.start[q + 1] - rows.start[q]
+    cell = np.repeat(np.arange(q.size), outcomes)
+    i = np.arange(cell.size) - np.repeat(np.cumsum(outcomes) - outcomes, outcomes) + rows.start[q][cell]
+    order = np.lexsort((cell, i, run[s, g][cell]))
+    cell, i = cell[order], i[order]
+    shift = moves.shift[i - first]
+    to = moves.jumps[shift, g[cell]] if moves.jumps.size > 0 else g[cell] + shift
+    np.add.at(out, (rows.successor[i], to), rows.probability[i] * mass[s[cell], g[cell]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import whole
-from bqrl.loops.moves import extend_ends
+from bqrl.loops.moves import extend_ends, plain_ends
+from bqrl.loops.threads import by_numpy
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
 from bqrl.mdp.grid import (
@@ -308,7 +309,8 @@ def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for h in range(mdp.H - 1, -1, -1):
         after, ends, stage = ends, np.empty_like(ends), mdp.stage(h)
         starts = read_only(np.ascontiguousarray(stage.row_start[:: mdp.A]))
-        extend_ends(starts, stage.successor, read_only(parts[h]), after, ends)
+        extend: Callable[..., None] = plain_ends if by_numpy(stage.successor.size) else extend_ends
+        extend(starts, stage.successor, read_only(np.ascontiguousarray(parts[h])), after, ends)
         met = mdp.reachable[h]
         least[h], most[h] = ends[met, 0].min(), ends[met, 1].max()
     return least, most

@@ -304,7 +304,7 @@ class ReturnSet(Grid):
         left = here[None, :] - self.discount**h * self.rewards[:, None]
         table = np.searchsorted(after, left - self.slack, side="left")
         lost = np.full((self.rewards.size, 1), after.size)  # a need above all points stays above them
-        return Moves(self.stage_units(mdp, h), np.concatenate([table, lost], axis=1))
+        return Moves(self.stage_units(mdp, h).copy(), np.concatenate([table, lost], axis=1))
 
     def landing(self, h: int, unit: int) -> IntArray:
         """Return, for each point of stage h + 1, the column of stage `h` for that point plus reward number `unit`."""

@@ -338,7 +338,7 @@ class MDP(Tabular):
     @per_structure
     def _add_terminal(self) -> FloatArray:
         own, (k, _, _) = self.own_reward, self.available.shape
-        full = np.array(np.broadcast_to(own, (self.H if k == 1 else 1, own.shape[1])))
+        full = np.array(np.broadcast_to(own, (self.H if k == 1 else 1, own.shape[1])), order="C")
         last = slice(self.row_start[(k - 1) * self.S * self.A], None)
         full[-1, last] = self._last_rewards()
         return read_only(full)
@@ -475,7 +475,7 @@ class MDP(Tabular):
             raise SizeError(message, needed=needed, limit=MAX_ID, name="horizon")
 
         def per_stage(array: Any) -> Any:
-            return None if array is None else np.array(np.broadcast_to(array, (H, *array.shape[1:])))
+            return None if array is None else np.array(np.broadcast_to(array, (H, *array.shape[1:])), order="C")
 
         return self._twin(
             row_start=tile_starts(self.row_start, H),

@@ -69,7 +69,7 @@ class SumSets:
         """Return the reward index of every outcome of stage `h`, and where each reward takes each sum."""
         total = self.sets[h][None, :] + self.grid.discount**h * self.grid.rewards[:, None]
         landings = np.searchsorted(self.sets[h + 1], total - self.grid.slack, side="left")
-        return Moves(self.grid.stage_units(self.mdp, h), landings)
+        return Moves(self.grid.stage_units(self.mdp, h).copy(), landings)
 
 
 Sums = SumRange | SumSets

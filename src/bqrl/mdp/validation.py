@@ -63,7 +63,7 @@ def check_mask(given: Any, shape: tuple[int, int, int], what: str) -> BoolArray:
         remedy = "give the transitions per stage, too" if mask.ndim == 3 and mask.shape[1:] == shape[1:] else ""
         rule = f"be a boolean array of shape {shape[1:]}, or one per stage of the transitions"
         raise bad_value(what, given, rule, f"{mask.shape} of {mask.dtype}", remedy=remedy)
-    return np.array(np.broadcast_to(mask, shape))
+    return np.array(np.broadcast_to(mask, shape), order="C")
 
 
 def sum_hint(total: float, parts: Any = ()) -> str:

@@ -254,10 +254,8 @@ def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
     sums, mass = sums_on(mdp, columns), mdp.mu[mdp.mu > 0.0][:, None]
     for h, pairs in zip(range(mdp.H), pairs_of(mdp, policy), strict=False):
         moves, n = sums.moves(h), pairs.state.size
-        rows = Rows(
-            np.searchsorted(pairs.source, np.arange(n + 1)), pairs.child.astype(np.int32),
-            mdp.stage(h).probability[pairs.outcome],
-        )  # fmt: skip
+        start, child = np.searchsorted(pairs.source, np.arange(n + 1)), pairs.child.astype(np.int32)
+        rows = Rows(*map(read_only, (start, child, mdp.stage(h).probability[pairs.outcome])))
         no_choice = read_only(np.zeros((n, 1), np.int16)), np.zeros(sums.count(h), np.int64)
         out = empty_masses(pairs.onward, sums.count(h + 1))
         push_stage(rows, moves._replace(shift=moves.shift[pairs.outcome]), *no_choice, mass, out)

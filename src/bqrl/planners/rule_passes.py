@@ -21,7 +21,7 @@ from bqrl.loops.layout import Moves, Rows
 from bqrl.loops.rollout import push_mass
 from bqrl.loops.rules import cost_rows, cost_rows_threads, pull_back
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import NO_JUMPS, Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.products import by_products, row_shift
@@ -131,7 +131,8 @@ class RulePasses:
             product = self.mdp.dense(h) @ np.column_stack([after, value])
             start = np.concatenate(([0], np.cumsum(np.diff(stage.row_start) > 0)))
             moves = Moves(row_shift(self.mdp, self.moves[h], h)[listed], NO_JUMPS)
-            return Rows(start, listed.astype(np.int32), np.ones(listed.size)), moves, product, product[:, -1]
+            rows_of_products = Rows(*map(read_only, (start, listed.astype(np.int32), np.ones(listed.size))))
+            return rows_of_products, moves, product, product[:, -1]
         expected = np.zeros(rows)
         expected[listed] = np.add.reduceat(stage.probability * value[stage.successor], stage.row_start[listed])
         return Rows(stage.row_start, stage.successor, stage.probability), self.moves[h], after, expected

@@ -14,7 +14,7 @@ import numpy as np
 from bqrl.checks import bad_type
 from bqrl.errors import PolicyError
 from bqrl.laws.law import Law
-from bqrl.loops.backward import sweep_rows, sweep_rows_threads
+from bqrl.loops.backward import plain_rows, sweep_rows, sweep_rows_threads
 from bqrl.loops.layout import Goal, Moves, Rows
 from bqrl.loops.rollout import draw_many
 from bqrl.loops.threads import run_loop
@@ -41,7 +41,8 @@ class StepKernel:
             goal = rule._replace(mean_reward=self._means(outcomes, wanted=action.size > 0))
             part = action[states] if action.size else action
             work = outcomes.unit.size * now.shape[1] // (2 if action.size else 1)
-            run_loop(work, sweep_rows, sweep_rows_threads, rows, moves, None, goal, after, now[states], part)
+            given = rows, moves, None, goal, after, now[states], part
+            run_loop(work, sweep_rows, sweep_rows_threads, *given, plain=plain_rows)
 
     def _means(self, outcomes: Outcomes, *, wanted: bool) -> FloatArray:
         """Return the mean reward of every row; zeros if they are not used."""

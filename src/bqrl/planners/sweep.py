@@ -21,10 +21,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from bqrl.laws.law import MASS_TOL, size_of
-from bqrl.loops.backward import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
+from bqrl.loops.backward import plain_products, plain_rows, reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
 from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
-from bqrl.loops.threads import THREADS_FROM, run_loop
+from bqrl.loops.threads import THREADS_FROM, by_numpy, run_loop
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.grid import Grid, Lattice
@@ -331,10 +331,11 @@ class StageKernel:
         self.by_products = by_products(mdp, grid, self.stage)
         self.ball = ball
         if ball is not None:
-            self.ball = ball._replace(half=ball.half[h], missing=ball.missing[h] if ball.missing.size else ball.missing)
+            missing = np.array(ball.missing[h] if ball.missing.size else ball.missing)
+            self.ball = ball._replace(half=np.array(ball.half[h]), missing=missing)
         first = int(mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A])
         self.own = kernel is mdp.probability
-        self.h, self.probability = h, kernel[first : first + self.stage.successor.size]
+        self.h, self.probability = h, read_only(kernel[first : first + self.stage.successor.size])
         self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * worth
 
     def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray, first: int = 0) -> None:
@@ -351,7 +352,10 @@ class StageKernel:
         start = self.stage.row_start[begin : end + 1]
         rows = Rows(start, self.stage.successor, self.probability)
         work = int(start[-1] - start[0]) * now.shape[1] // (2 if action.size else 1)
-        run_loop(work, sweep_rows, sweep_rows_threads, rows, self.moves, self.ball, goal, after, now, action)
+        plain = plain_rows if self.ball is None else None
+        run_loop(
+            work, sweep_rows, sweep_rows_threads, rows, self.moves, self.ball, goal, after, now, action, plain=plain
+        )
 
     def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray, begin: int) -> None:
         """Run one matrix product per block of states, for values and means together; then shift rows and take minima."""
@@ -368,7 +372,8 @@ class StageKernel:
                 run_loop(within.size * len(ball.order), l1_dense_rows, l1_dense_rows_threads, within, balls, product)
                 self._add_missing(after, rows, product[:, : len(ball.order)])
             part = goal._replace(mean_reward=goal.mean_reward[own.start * mdp.A : own.stop * mdp.A])
-            reduce_rows(product, shift[rows], self.stage.available[states], part, now[own], action[own])
+            reduce: Callable[..., None] = plain_products if by_numpy(product.size) else reduce_rows
+            reduce(product, shift[rows], self.stage.available[states], part, now[own], action[own])
 
     def _dense_ball(self, after: FloatArray, action: ActionArray, kernel: FloatArray) -> tuple[Ball | None, FloatArray]:
         """Return the balls with the order of the states in every column, and the kernel with -1 outside their supports."""

@@ -27,7 +27,7 @@ from bqrl.laws.law import size_of
 from bqrl.laws.objectives import Quantile, quantile_objective
 from bqrl.loops.ball import follow, improve_rows, push_needs
 from bqrl.loops.layout import Rows
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.find_grid import cut_to_possible, lattice, rounded_grid
 from bqrl.mdp.grid import Grid, Lattice, Rounded
 from bqrl.mdp.model import MDP
@@ -402,6 +402,6 @@ def _move_rows(centre: MDP, kernel: MDP, half: FloatArray, policy: TargetPolicy,
         rows = Rows(stage.row_start, stage.successor, stage.probability)
         improve_rows(rows, half[h], moves[h], policy.actions[h], masses[h], value, fresh)
         out = np.empty(masses[h].shape)
-        follow(rows._replace(probability=fresh), moves[h], policy.actions[h], value, out)
+        follow(rows._replace(probability=read_only(fresh)), moves[h], policy.actions[h], value, out)
         value = out
     return centre.with_probability(moved)

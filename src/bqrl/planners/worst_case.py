@@ -21,7 +21,7 @@ from bqrl.laws.law import size_of
 from bqrl.loops.ball import robust_stage, robust_stage_threads
 from bqrl.loops.layout import Ball, Moves, Rows
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.find_grid import returns_grid, rounded_grid
 from bqrl.mdp.grid import NO_JUMPS, Grid, Rounded
 from bqrl.mdp.model import MDP
@@ -73,7 +73,7 @@ class FixedPolicy:
 
         `half` and `missing` (H, S*A) are as in `sweep`.
         """
-        value = np.ascontiguousarray(cost(self.final))
+        value = np.array(cost(self.final), order="C")
         for h in range(len(self.stages) - 1, -1, -1):
             value = _one_stage(self.stages[h], half[h], NONE_MISSING if missing is None else missing[h], value)
         return np.asarray(np.tensordot(self.first, value[:, 0, :], axes=1))
@@ -83,13 +83,12 @@ def _one_stage(played: Played, half: FloatArray, missing: FloatArray, after: Flo
     """Return the worst expected costs before one stage, shape (nodes, sums, d)."""
     rows, which = played.rows, played.model_row
     lost = missing if which is None or not missing.size else missing[which]
-    ball = Ball(
-        half=half if which is None else half[which], sense=ROBUST, order=NO_ORDER, values=NO_TABLE, missing=lost
-    )
+    own = np.array(half if which is None else half[which])
+    ball = Ball(half=own, sense=ROBUST, order=NO_ORDER, values=NO_TABLE, missing=np.array(lost))
 
     def run(action: ActionArray, column: IntArray) -> FloatArray:
         out = np.empty((len(action), played.column.size, after.shape[2]))
-        arguments = rows, ball, played.moves, action, column, after, out
+        arguments = rows, ball, played.moves, read_only(action), column, after, out
         run_loop(rows.successor.size * out[0].size, robust_stage, robust_stage_threads, *arguments)
         return out
 
@@ -161,10 +160,8 @@ def _over_pairs(mdp: MDP, policy: Policy, sums: Sums | None) -> FixedPolicy:
     listed = list(reached_pairs(policy, mdp, unit, MAX_MOVES, listed=True))
     stages = []
     for h, pairs in enumerate(listed[:-1]):
-        rows = Rows(
-            np.searchsorted(pairs.source, np.arange(pairs.state.size + 1)), pairs.child.astype(np.int32),
-            mdp.stage(h).probability[pairs.outcome],
-        )  # fmt: skip
+        start, child = np.searchsorted(pairs.source, np.arange(pairs.state.size + 1)), pairs.child.astype(np.int32)
+        rows = Rows(*map(read_only, (start, child, mdp.stage(h).probability[pairs.outcome])))
         moves = Moves(np.zeros(pairs.outcome.size, np.int64), NO_JUMPS)
         column = ONE_SUM
         if sums is not None:

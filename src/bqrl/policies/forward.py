@@ -17,7 +17,7 @@ from numba import get_num_threads
 
 from bqrl.errors import SizeError
 from bqrl.loops.layout import Moves, Rows
-from bqrl.loops.rollout import push_mass, push_mass_threads, spread_rows
+from bqrl.loops.rollout import plain_mass, push_mass, push_mass_threads
 from bqrl.loops.threads import run_loop
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_structure
@@ -127,11 +127,12 @@ def push_stage(
 ) -> None:
     """Run `push_mass` on the action tables of a stage (S, columns), with threads if the stage is large."""
     work = rows.successor.size * len(mass) // (rows.start.size - 1) * out.shape[1]
-    arguments = rows, moves, action.reshape(-1), column, mass, out
+    arguments = rows, moves, read_only(np.ascontiguousarray(action)).reshape(-1), column, mass, out
     run_loop(
         work,
         lambda: push_mass(*arguments, (0, out.shape[1]), False),
         lambda: push_mass_threads(*arguments, get_num_threads()),
+        plain=lambda: plain_mass(*arguments),
     )
 
 
@@ -144,9 +145,14 @@ def _push_products(
     for first in range(0, S, block):
         states = slice(first, min(S, first + block))
         here = mass[states]
-        place, rows = np.full((len(here), A), -1), np.empty(len(here) * A, np.int64)
-        spread = spread_rows(first, here, action[states].reshape(-1), column, gain, out.shape[1], place, rows)
-        rows = rows[: len(spread)]
+        s, g = np.nonzero(here)
+        row = (first + s) * A + action[states][s, column[g]]
+        begun = np.full(kernel.shape[0], row.size)  # where the mass of each row begins
+        begun[row[::-1]] = np.arange(row.size)[::-1]
+        rows = row[begun[row] == np.arange(row.size)]
+        begun[rows] = np.arange(rows.size)
+        spread = np.zeros((rows.size, out.shape[1]))
+        spread[begun[row], g + gain[row]] = here[s, g]
         if first == 0:
             np.matmul(kernel[rows].T, spread, out=out)
         else:
