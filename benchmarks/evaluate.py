@@ -16,7 +16,7 @@ from _problems import dense, sparse
 from timing import interleaved, machine, product, share, table
 
 from bqrl.mdp.find_grid import returns_grid
-from bqrl.mdp.sums import sums_of
+from bqrl.mdp.passes import sums_of
 from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.sweep import sweep

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import bqrl
-from bqrl.planners.objectives import KINDS
+from bqrl.planners.solve import KINDS
 
 
 def test_dir_shows_the_public_names_only():

@@ -29,8 +29,8 @@ from bqrl.mdp.unstored import StepModel as StepModel
 from bqrl.mdp.from_gymnasium import from_gymnasium as from_gymnasium
 from bqrl.planners.chance import Chance as Chance
 from bqrl.planners.entropic import Entropic as Entropic
-from bqrl.planners.mean_cvar import MeanCVaR as MeanCVaR
-from bqrl.planners.utility import Utility as Utility
+from bqrl.planners.terminal import MeanCVaR as MeanCVaR
+from bqrl.planners.terminal import Utility as Utility
 from bqrl.planners.confidence import (
     constant_buffer as constant_buffer,
     log_buffer as log_buffer,

@@ -8,7 +8,7 @@ import pytest
 from helpers import assert_refused, one_line, strict
 
 import bqrl
-from bqrl.planners.objectives import read_objective
+from bqrl.planners.solve import read_objective
 from bqrl.results.page import PAGE
 
 

@@ -5,8 +5,7 @@ import pytest
 
 from bqrl import MDP
 from bqrl.mdp.find_grid import lattice, returns_grid
-from bqrl.mdp.products import SMALL_STATES, by_products, row_shift
-from bqrl.mdp.sums import sums_of
+from bqrl.mdp.passes import SMALL_STATES, by_products, row_shift, sums_of
 from bqrl.planners.sweep import sweep
 
 

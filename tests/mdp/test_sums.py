@@ -6,7 +6,7 @@ from hypothesis import given
 from oracles import small_mdps
 
 from bqrl.mdp.find_grid import lattice, return_set
-from bqrl.mdp.sums import sums_of
+from bqrl.mdp.passes import sums_of
 
 
 @given(small_mdps())

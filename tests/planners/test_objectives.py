@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bqrl
-from bqrl.planners.objectives import FORMS, KINDS, OBJECTIVES, read_objective
+from bqrl.planners.solve import FORMS, KINDS, OBJECTIVES, read_objective
 
 LEVELS = st.floats(1e-6, 1.0, exclude_max=True)
 NUMBERS = st.floats(-1e9, 1e9)

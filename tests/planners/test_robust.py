@@ -14,9 +14,8 @@ from bqrl import MDP, evaluate, solve
 from bqrl.errors import ArgumentError
 from bqrl.mdp.find_grid import lattice
 from bqrl.mdp.table import from_columns
-from bqrl.planners.objectives import KINDS
 from bqrl.planners.robust import lowest_return
-from bqrl.planners.solve import SOLVERS
+from bqrl.planners.solve import KINDS, SOLVERS
 from bqrl.planners.uncertain import half_radius
 
 CAPPED = bqrl.Utility(lambda g: min(g, 2.0), increasing=True)

@@ -9,8 +9,8 @@ from oracles import small_mdps
 
 import bqrl
 from bqrl import MDP, Law, solve
+from bqrl.planners.cvar import FAR, tail_is_safe, with_tail
 from bqrl.planners.facts import LowTail
-from bqrl.planners.tail import FAR, tail_is_safe, with_tail
 from bqrl.planners.target import risk_neutral
 
 

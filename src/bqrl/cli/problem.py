@@ -25,7 +25,7 @@ from bqrl.mdp.from_gymnasium import changing_wrapper, from_gymnasium, time_limit
 from bqrl.mdp.load import load_model, states_horizon
 from bqrl.mdp.model import MDP
 from bqrl.mdp.validation import check_horizon
-from bqrl.planners.objectives import FORMS, read_objective
+from bqrl.planners.solve import FORMS, read_objective
 from bqrl.results.words import NAMES, Words
 
 ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"

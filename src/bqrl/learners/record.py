@@ -26,7 +26,7 @@ from bqrl.mdp.files import name_errors, read_arrays, write_arrays
 from bqrl.mdp.model import MDP
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.frontier import plan_capped
-from bqrl.planners.objectives import read_objective
+from bqrl.planners.solve import read_objective
 from bqrl.policies.protocol import Policy
 
 FORMAT = 1

@@ -19,7 +19,7 @@ from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.planners.chance import Chance
 from bqrl.planners.facts import OpenStates
-from bqrl.planners.utility import Utility
+from bqrl.planners.terminal import Utility
 
 
 def promised_levels(given: Objective | float, beta: float = 0.0) -> tuple[float, float]:

@@ -9,14 +9,13 @@ from typing import Any
 from bqrl.checks import bad_value
 from bqrl.mdp.columns import MODEL
 from bqrl.mdp.files import CHECKERS, checked_ending, name_errors, read_arrays
-from bqrl.mdp.files.drn import umb_of_drn
 from bqrl.mdp.files.facts import USUAL_HORIZON, read_facts
 from bqrl.mdp.files.json import read_json
 from bqrl.mdp.files.npz import read_dense, read_stored
 from bqrl.mdp.files.regular import MAX_JSON, MAX_TEXT, check_unpacked, read_regular, size_limit
 from bqrl.mdp.files.sources import TABLES, open_source
 from bqrl.mdp.files.tables import read_table
-from bqrl.mdp.files.umb import read_umb
+from bqrl.mdp.files.umb import read_umb, umb_of_drn
 from bqrl.mdp.listing import to_table
 from bqrl.mdp.model import MDP
 from bqrl.mdp.validation import check_horizon

@@ -43,8 +43,7 @@ from bqrl.loops.layout import Goal, Moves, Rows
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.products import by_products
-from bqrl.mdp.sums import SumRange, sums_of
+from bqrl.mdp.passes import SumRange, by_products, sums_of
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.on_demand import PRECISIONS, Model, ValueArray, kept_in, kernel_of, narrows, rows_of, unit_range
 from bqrl.planners.sweep import Found, at_start, product_states

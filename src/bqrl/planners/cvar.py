@@ -6,41 +6,51 @@ where J(z) is the smallest E (z - G)^+ over all policies. J does not depend on t
 serves every level. Targets z on the lattice lose nothing, because the term in braces is concave and piecewise linear in z between
 possible returns. A deterministic target policy attains the optimum over all policies. At level 1 the CVaR is the mean; near
 level 0 it is the highest return that some policy reaches for certain.
+
+A quantile does not see how bad the runs below it are. A quantile plan gets the fact `LowTail` if its CVaR is far below that of
+the risk-neutral policy. Let gain be how much more the plan guarantees, and loss how much less its worst share tau of runs brings
+on average. "Far" means that the loss
+
+    exceeds the gain,    and exceeds FAR (a quarter) of mean - CVaR of the risk-neutral policy.
+
+The second condition ignores losses that are small beside the depth of the tail that the problem has anyway. The law of the
+risk-neutral policy takes a quarter of the time of a small plan, and often it is not needed: no policy has a CVaR above b, the
+mean of the best quantiles of the levels up to tau, and the best mean is at least that of the plan. If the loss is not far for the
+CVaR b and the plan's own mean, it is not far for those of the risk-neutral policy either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bqrl.checks import bad_value, number, numbers
-from bqrl.display import Charted
-from bqrl.laws.law import MASS_TOL, size_of
-from bqrl.laws.objectives import CVaR
+from bqrl.laws.law import MASS_TOL, Law, size_of
+from bqrl.laws.objectives import CVaR, Quantile
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.find_grid import cut_to_possible, lattice, rounded_grid
+from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.planners.cluster import Cluster
 from bqrl.planners.earned import MetPairs, search_cvar
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
-from bqrl.planners.facts import Bracketed, Fact, NeutralWins
-from bqrl.planners.plan import GAP_TOL, Plan, freeze, is_steady
+from bqrl.planners.facts import Bracketed, Fact, LowTail, NeutralWins
+from bqrl.planners.plan import GAP_TOL, Plan, is_steady
 from bqrl.planners.room import Room, check_memory, fits
 from bqrl.planners.sweep import Sweep, rounding_error
-from bqrl.planners.target import QUICK_CURVE, risk_neutral
+from bqrl.planners.target import QUICK_CURVE, GuaranteeCurve, LevelCurve, check_level, risk_neutral
 from bqrl.planners.terminal import cost_sweep
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.target import TargetPolicy
 
+FAR = 0.25  # of the depth of a tail
 TIE = 1e-12  # values this close, relative to the size of the returns, tie
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class CVaRCurve(Charted):
+class CVaRCurve(LevelCurve):
     """The best achievable CVaR at every level; made by `guarantee_curve(mdp, bqrl.CVaR)`.
 
     `curve(tau)` is the value at a level or at an array of levels, `curve.policy(tau)` a policy that attains it, and
@@ -74,42 +84,13 @@ class CVaRCurve(Charted):
     """
 
     mdp: MDP
-    points: FloatArray
     missing: FloatArray
     sweep: Sweep | MetPairs
-    error: float
-    optimistic: tuple[FloatArray, FloatArray] | None = None
-    by_choice: bool = False
 
-    def __post_init__(self) -> None:
-        for name in ("points", "missing", "sweep", "optimistic"):
-            object.__setattr__(self, name, freeze(getattr(self, name)))
-
-    @property
-    def exact(self) -> bool:
-        """Whether values are exact rather than bracketed."""
-        return self.optimistic is None
-
-    @property
-    def work(self) -> int:
-        """Number of elementary steps of one pass for one policy."""
-        if isinstance(self.sweep, MetPairs):
-            return self.sweep.moves
-        sizes = self.sweep.grid.size.tolist()
-        return sum(self.mdp.stage(h).successor.size * sizes[h] for h in range(self.mdp.H)) // self.mdp.A
-
-    def __call__(self, tau: float | FloatArray) -> Any:
-        """Return the best CVaR at level(s) tau in (0, 1]; at level 1 this is the best mean."""
-        if np.isscalar(tau):
-            return self._best(number(tau, "tau", 0.0, 1.0, "(]"), self.points, self.missing)
-        levels = numbers(tau, "tau")
-        if not np.all((levels > 0.0) & (levels <= 1.0)):
-            raise bad_value("tau", tau, "be in (0, 1]")
-        return np.array([self._best(level, self.points, self.missing) for level in levels.tolist()])
-
-    def _best(self, tau: float, points: FloatArray, missing: FloatArray) -> float:
-        best = float((points - missing / tau).max())
-        return best if self.exact else float(cut_to_possible(self.mdp, best))
+    def _values(self, levels: FloatArray) -> FloatArray:
+        """Return the best CVaR; at level 1, the best mean."""
+        best = [(self.points - self.missing / tau).max() for tau in np.atleast_1d(levels).tolist()]
+        return np.array(best).reshape(levels.shape)
 
     def upper(self, tau: float) -> float:
         """Return a proven upper bound on the best CVaR, with an allowance for rounding errors.
@@ -125,12 +106,12 @@ class CVaRCurve(Charted):
             The bound; the value itself if they differ by rounding errors only.
         """
         value, (points, missing) = self(tau), self.optimistic or (self.points, self.missing)
-        bound = self._best(float(tau), points, missing * (1.0 - self.error))
+        bound = float(self._cut((points - missing * (1.0 - self.error) / tau).max()))
         return bound if bound - value > GAP_TOL * size_of(self.points[[0, -1]]) else float(value)
 
     def target(self, tau: float) -> float:
         """Return the target z that attains the value at this level; of several, that with the best mean."""
-        values = self.points - self.missing / number(tau, "tau", 0.0, 1.0, "(]")
+        values = self.points - self.missing / check_level(tau)
         tied = np.flatnonzero(values >= values.max() - TIE * size_of(self.points[[0, -1]]))
         means = None if isinstance(self.sweep, MetPairs) else self.sweep.mean
         return float(self.points[tied[0 if means is None else means[tied].argmax()]])
@@ -143,18 +124,7 @@ class CVaRCurve(Charted):
         return self.sweep.policy(z)
 
     def plan(self, tau: float) -> Plan:
-        """Return the plan at this level; its policy is evaluated in the problem itself.
-
-        Parameters
-        ----------
-        tau : float
-            The level.
-
-        Returns
-        -------
-        Plan
-            As that of `solve(mdp, CVaR(tau))`.
-        """
+        """Return the plan at this level, as that of `solve(mdp, CVaR(tau))`."""
         mdp, goal, notes = self.mdp, CVaR(tau), list[Fact]()
         policy: Any = self.policy(tau)
         law, law_upper = law_bracket(mdp, policy)
@@ -247,3 +217,28 @@ def _missing(
     z = columns.points(0)
     done = cost_sweep(mdp, columns, z - z[0], tick=tick, cluster=cluster)
     return z, done.root[: z.size], done
+
+
+def with_tail(plan: Plan, neutral: Law) -> Plan:
+    """Return the plan with the fact `LowTail` if it is proven; `neutral` is the (lower) law of the risk-neutral policy."""
+    if not isinstance(plan.objective, Quantile) or plan.attitude != "nominal":
+        return plan
+    tau, most = plan.tau, plan.law if plan.law_upper is None else plan.law_upper
+    own, other = most.cvar(tau), neutral.cvar(tau)
+    loss, gain, depth = other - own, most.quantile(tau) - neutral.quantile(tau), neutral.exact_mean - other
+    noise = GAP_TOL * max(abs(own), abs(other))
+    if loss <= max(gain, FAR * depth) + noise or any(isinstance(note, LowTail) for note in plan.notes):
+        return plan
+    return replace(plan, notes=(*plan.notes, LowTail(tau=tau, cvar=own, neutral=other)))
+
+
+def tail_is_safe(plan: Plan) -> bool:
+    """Return whether the curve behind a plan proves that the plan has no low tail."""
+    curve, tau = plan.details.get("curve"), plan.tau
+    if not isinstance(curve, GuaranteeCurve) or not curve.exact or plan.law_upper is not None:
+        return False
+    levels, values = curve.steps
+    if levels[0] != 0.0:
+        return False
+    most = float(np.diff(np.minimum(np.r_[levels, 1.0], tau)) @ values) / tau
+    return most - plan.law.cvar(tau) <= max(0.0, FAR * (plan.law.exact_mean - most))

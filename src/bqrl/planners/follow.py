@@ -12,7 +12,7 @@ from bqrl.loops.rollout import play_tables, push_stages
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.sums import SumRange
+from bqrl.mdp.passes import SumRange
 from bqrl.planners.sweep import Layout, Sweep
 from bqrl.policies.forward import push_forward, sums_on
 from bqrl.policies.markov import MarkovPolicy

@@ -22,7 +22,7 @@ from bqrl.mdp.arrays import read_only
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid, rounded_grid
 from bqrl.mdp.grid import NO_JUMPS, Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.products import by_products
+from bqrl.mdp.passes import by_products
 from bqrl.mdp.search import SWEEP_SECONDS, duration
 from bqrl.mdp.unstored import StepModel, check_model
 from bqrl.planners.evaluate import BRACKET_POINTS

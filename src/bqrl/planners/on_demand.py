@@ -30,7 +30,7 @@ from bqrl.loops.layout import Goal
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.products import by_products
+from bqrl.mdp.passes import by_products
 from bqrl.mdp.search import Progress, duration
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.step_kernel import StepKernel

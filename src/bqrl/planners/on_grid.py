@@ -1,7 +1,7 @@
 """Plans for continuous states: the optimum lies between those of two finite models (`bqrl.mdp.grid_step` has the proofs).
 
 The policy is that of the lower model; the upper model gives the bound. Quantiles and chances come from the guarantee curves of
-the two models, means and CVaR from the planners of these objectives.
+the two models, means and CVaR from the planners of these objectives. Episodes are played in the continuous problem itself.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from bqrl.checks import bad_value, flag, number, unknown_argument, whole
+import numpy as np
+
+from bqrl.checks import bad_type, bad_value, flag, number, random_seed, unknown_argument, whole
 from bqrl.display import Charted
 from bqrl.errors import SizeError
 from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.grid_step import GridModel
@@ -24,11 +27,10 @@ from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.evaluate import Limits, law_bracket
 from bqrl.planners.expected import best_mean
 from bqrl.planners.facts import OnStateGrid, StoppedRefining
-from bqrl.planners.mean_cvar import MeanCVaR, mean_cvar_cost
 from bqrl.planners.plan import Plan
 from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.planners.target import MAX_CELLS, GuaranteeCurve
-from bqrl.planners.terminal import best_target
+from bqrl.planners.terminal import MeanCVaR, best_target, mean_cvar_cost
 from bqrl.policies.on_grid import GridPolicy
 from bqrl.policies.protocol import Policy
 
@@ -157,3 +159,36 @@ def _columns(mdp: MDP, points: int | None, *, up: bool = False) -> Lattice:
     if exact is not None and mdp.S * int(exact.size[0]) <= MAX_CELLS:
         return exact
     return rounded_grid(mdp, points or int(max(200, min(2_000, MAX_CELLS // mdp.S))), up=up)
+
+
+def play_continuous(model: GridModel, policy: Any, episodes: int, seed: Any) -> FloatArray:
+    """Return the returns of episodes in the continuous problem itself: no rounding of states, events or rewards."""
+    if not isinstance(policy, Policy):
+        raise bad_type(
+            "policy", policy, "be a Policy for continuous states", type(policy).__name__, remedy="pass plan.policy"
+        )
+    episodes = whole(episodes, "episodes", 1)
+    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(random_seed(seed))
+    u = rng.random((episodes, model.H + 2))  # the policy's coin, the first state, then one draw per event
+    firsts, below = np.array(list(model.start)), np.cumsum(list(model.start.values()))
+    s = firsts[np.minimum(np.searchsorted(below, u[:, 1], side="right"), len(firsts) - 1)]
+    memory, total = policy.start_many(u[:, 0]), np.zeros(episodes)
+    ours = isinstance(policy, GridPolicy)
+    for h in range(model.H):
+        states: list[Any] = [] if ours else list(map(tuple, s.tolist()))  # a policy of the user sees tuples
+        a = (
+            policy.act_many(h, s, memory)
+            if ours
+            else np.array([policy.act(h, x, m) for x, m in zip(states, memory, strict=True)])
+        )
+        events = model.law(h).draw(u[:, 2 + h])
+        after, reward = model.function.many(s, a, events)
+        if isinstance(policy, GridPolicy):
+            memory = policy.next_many(memory, h, s, a, reward, after, events)
+        else:
+            onward: list[Any] = list(map(tuple, after.tolist()))
+            steps = zip(memory, states, a.tolist(), reward.tolist(), onward, strict=True)
+            memory = [policy.next(m, h, x, y, r, z) for m, x, y, r, z in steps]
+        total += model.discount**h * reward
+        s = after
+    return total

@@ -15,19 +15,15 @@ import numpy as np
 
 from bqrl.errors import ArgumentError, FileFormatError
 from bqrl.laws.law import Law
-from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile
+from bqrl.laws.objectives import Objective
 from bqrl.mdp.arrays import damage_error, floats_of, require
 from bqrl.planners import facts
-from bqrl.planners.chance import Chance
-from bqrl.planners.entropic import Entropic
-from bqrl.planners.mean_cvar import MeanCVaR
 from bqrl.planners.plan import Plan
+from bqrl.planners.solve import KINDS
 from bqrl.policies.files import PLAN, policy_from_arrays
 
 VERSION = 1
-OBJECTIVES: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Quantile, Buffered, Mean, Chance, Entropic, MeanCVaR)
-}
+OBJECTIVES = {kind.__name__: kind for kind in KINDS if kind.name}  # a function such as a utility has no name
 NUMBERS = ("value", "upper", "nominal", "mean_upper", "certain", "exact", "attitude", "planner", "seconds", "units")
 
 

@@ -38,13 +38,12 @@ from bqrl.planners.entropic import Entropic, certainty_equivalent, plan_entropic
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
 from bqrl.planners.expected import TIE_TOL, plan_mean
 from bqrl.planners.facts import Guaranteed
-from bqrl.planners.mean_cvar import MeanCVaR, plan_mean_cvar
 from bqrl.planners.plan import Plan
 from bqrl.planners.registry import MaxBytes, Points, one_of
 from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.planners.sweep import ROBUST, Sweep, rounding_error, sweep
+from bqrl.planners.terminal import MeanCVaR, Utility, plan_mean_cvar, plan_utility
 from bqrl.planners.uncertain import half_radius, per_row, rounding_notes
-from bqrl.planners.utility import Utility, plan_utility
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 

@@ -24,8 +24,7 @@ from bqrl.loops.threads import run_loop
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import NO_JUMPS, Grid
 from bqrl.mdp.model import MDP
-from bqrl.mdp.products import by_products, row_shift
-from bqrl.mdp.sums import sums_of
+from bqrl.mdp.passes import by_products, row_shift, sums_of
 from bqrl.policies.convert import average_actions
 from bqrl.policies.forward import expected_rewards, stage_masses
 from bqrl.policies.markov import MarkovPolicy

@@ -1,14 +1,19 @@
-"""The function `solve`, which calls the planner that its arguments select."""
+"""The function `solve`, which calls the planner that its arguments select, and objectives by name.
+
+The form "cvar:0.1" of the command line and of files serves every class in the table of planners that has a `name`.
+"""
 
 from __future__ import annotations
 
 import inspect
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bqrl.checks import bad_type, flag
-from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile, check_objective
+from bqrl.checks import bad_type, bad_value, flag, nearest
+from bqrl.errors import ArgumentError
+from bqrl.laws.objectives import Buffered, CVaR, Mean, Objective, Quantile, check_objective
 from bqrl.mdp.find_grid import cut_to_possible
 from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
@@ -16,21 +21,20 @@ from bqrl.mdp.unstored import StepModel, check_model
 from bqrl.planners.at_least import plan_at_least
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.chance import Chance, plan_chance
+from bqrl.planners.cvar import tail_is_safe, with_tail
 from bqrl.planners.entropic import Entropic, plan_entropic
 from bqrl.planners.expected import plan_expected, plan_mean
 from bqrl.planners.frontier import plan_capped, plan_frontier
 from bqrl.planners.greedy import plan_greedy
-from bqrl.planners.mean_cvar import MeanCVaR, plan_mean_cvar
 from bqrl.planners.on_grid import plan_on_grid
 from bqrl.planners.plan import Plan
 from bqrl.planners.rational import plan_rational
 from bqrl.planners.registry import Solver, find_planner, find_solver
 from bqrl.planners.robust import plan_robust
 from bqrl.planners.rules import plan_rule
-from bqrl.planners.tail import tail_is_safe, with_tail
 from bqrl.planners.target import plan_target, risk_neutral
+from bqrl.planners.terminal import MeanCVaR, Utility, plan_mean_cvar, plan_utility
 from bqrl.planners.uncertain import plan_uncertain
-from bqrl.planners.utility import Utility, plan_utility
 
 # The table of planners, one entry per function (see registry.py). The first planner that solves an objective is its default.
 SOLVERS = (
@@ -180,3 +184,39 @@ def _settled_without_draw(goal: Objective, planner: str, randomized: Any) -> boo
     """Return whether `randomized` has no effect: a deterministic policy is optimal for a quantile."""
     drawn = flag(randomized, "randomized", optional=True)
     return isinstance(goal, Quantile) and (not drawn or planner == "target")
+
+
+KINDS = dict.fromkeys(kind for one in SOLVERS for kind in one.objectives)
+OBJECTIVES: dict[str, Callable[..., Objective]] = {kind.name: kind for kind in KINDS if kind.name} | {"cvar": CVaR}
+
+
+def _form(name: str) -> str:
+    """The form of an objective, such as "buffered:TAU,BETA"."""
+    numbers = ",".join(each.upper() for each in inspect.signature(OBJECTIVES[name]).parameters)
+    return f"{name}:{numbers}" if numbers else name
+
+
+FORMS = tuple(map(_form, OBJECTIVES))
+
+
+def read_objective(text: str) -> Objective:
+    """Return the objective that a text such as "cvar:0.1" describes.
+
+    >>> read_objective("cvar:0.1"), read_objective("mean"), read_objective(" Mean-CVaR: 0.1, 0.5")
+    (CVaR(0.1), Mean(), MeanCVaR(tau=0.1, weight=0.5))
+    """
+    if not isinstance(text, str):
+        raise bad_type("objective", text, "be a text such as 'cvar:0.1'")
+    name, _, rest = (part.strip() for part in text.lower().partition(":"))
+    if name not in OBJECTIVES:
+        rule = f"be one of {', '.join(FORMS)}"
+        raise bad_value("objective", text, rule, f"{text[:40]!r}{nearest(name, OBJECTIVES, listed=False)}")
+    try:
+        numbers = [float(part) for part in rest.split(",")] if rest else []
+        inspect.signature(OBJECTIVES[name]).bind(*numbers)
+    except (ValueError, TypeError):
+        raise bad_value("objective", text, f"be written as {_form(name)}", repr(text[:40])) from None
+    try:
+        return OBJECTIVES[name](*numbers)
+    except ArgumentError as fault:
+        raise ArgumentError(f"objective {text[:40]!r}: {fault}", name="objective", value=text) from None

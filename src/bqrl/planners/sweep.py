@@ -29,7 +29,7 @@ from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.derived import per_model
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.products import BLOCK_BYTES, DENSE_FROM, by_products, row_shift
+from bqrl.mdp.passes import BLOCK_BYTES, DENSE_FROM, by_products, row_shift
 from bqrl.mdp.stage import Stage
 from bqrl.mdp.unstored import StepModel
 from bqrl.policies.protocol import ActionArray, action_dtype

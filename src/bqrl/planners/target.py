@@ -14,7 +14,7 @@ W (1 - gamma) >= tau.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,76 @@ QUICK_CURVE = 2e8  # moves times targets up to which the whole curve is computed
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class GuaranteeCurve(Charted):
+class LevelCurve(Charted):
+    """What the curves of quantiles and of CVaR have in common: the possible returns, and the sweep behind the curve."""
+
+    mdp: MDP | StepModel
+    points: FloatArray
+    sweep: Sweep | OnDemand | MetPairs
+    error: float
+    optimistic: tuple[FloatArray, FloatArray] | None = None
+    by_choice: bool = False
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            object.__setattr__(self, one.name, freeze(getattr(self, one.name)))
+
+    @property
+    def exact(self) -> bool:
+        """Whether values are exact rather than bracketed."""
+        return self.optimistic is None
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The workers that computed the curve."""
+        return getattr(self.sweep, "cluster", None)
+
+    @property
+    def work(self) -> int:
+        """Number of elementary steps of one pass for one policy."""
+        if isinstance(self.sweep, MetPairs):
+            return self.sweep.moves
+        sizes = self.sweep.grid.size.tolist()
+        if isinstance(self.mdp, StepModel):
+            return sum(int(n) * size for n, size in zip(self.mdp.count, sizes, strict=True)) * self.mdp.max_outcomes
+        return sum(self.mdp.stage(h).successor.size * sizes[h] for h in range(self.mdp.H)) // self.mdp.A
+
+    def __call__(self, tau: float | FloatArray) -> Any:
+        """Return the best value at level(s) tau in (0, 1]."""
+        levels = np.asarray(check_level(tau) if np.isscalar(tau) else numbers(tau, "tau"))
+        if not np.all((levels > 0.0) & (levels <= 1.0)):
+            raise bad_value("tau", tau, "be in (0, 1]")
+        best = self._cut(self._values(levels))
+        return float(best) if levels.ndim == 0 else best
+
+    def _values(self, levels: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _cut(self, values: FloatArray) -> FloatArray:
+        """Return the values cut to the possible returns; the values of an exact curve are possible already."""
+        if self.exact:
+            return values
+        assert isinstance(self.mdp, MDP)  # a StepModel has an exact grid
+        return cut_to_possible(self.mdp, values)
+
+    def plan(self, tau: float) -> Plan:
+        """Return the plan at this level; its policy is evaluated in the problem itself.
+
+        Parameters
+        ----------
+        tau : float
+            The level.
+
+        Returns
+        -------
+        Plan
+            As that of `solve` for this level.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class GuaranteeCurve(LevelCurve):
     """The best achievable tau-quantile for every tau; made by `guarantee_curve`.
 
     `curve(tau)` is the value at a level or at an array of levels, in the unit of the rewards, and `curve.policy(tau)` a policy
@@ -89,53 +158,12 @@ class GuaranteeCurve(Charted):
     (12.0, [11.0, 18.0], 12.0)
     """
 
-    mdp: MDP | StepModel
-    points: FloatArray
     shortfall: FloatArray
-    sweep: Sweep | OnDemand | MetPairs
-    error: float
-    optimistic: tuple[FloatArray, FloatArray] | None = None
-    by_choice: bool = False
     precision: str = "float64"
 
-    def __post_init__(self) -> None:
-        for name in ("points", "shortfall", "sweep", "optimistic"):
-            object.__setattr__(self, name, freeze(getattr(self, name)))
-
-    @property
-    def exact(self) -> bool:
-        """Whether values are exact rather than bracketed."""
-        return self.optimistic is None
-
-    @property
-    def cluster(self) -> Cluster | None:
-        """The workers that computed the curve."""
-        return getattr(self.sweep, "cluster", None)
-
-    @property
-    def work(self) -> int:
-        """Number of elementary steps of one pass for one policy."""
-        if isinstance(self.sweep, MetPairs):
-            return self.sweep.moves
-        sizes = self.sweep.grid.size.tolist()
-        if isinstance(self.mdp, StepModel):
-            return sum(int(n) * size for n, size in zip(self.mdp.count, sizes, strict=True)) * self.mdp.max_outcomes
-        return sum(self.mdp.stage(h).successor.size * sizes[h] for h in range(self.mdp.H)) // self.mdp.A
-
-    def __call__(self, tau: float | FloatArray) -> Any:
-        """Return the best quantile at level(s) tau in (0, 1]; at level 1, the highest return that some policy can reach."""
-        levels = np.asarray(_check_level(tau) if np.isscalar(tau) else numbers(tau, "tau"))
-        if not np.all((levels > 0.0) & (levels <= 1.0)):
-            raise bad_value("tau", tau, "be in (0, 1]")
-        best = self._cut(self.points[best_column(self.shortfall, levels)])
-        return float(best) if levels.ndim == 0 else best
-
-    def _cut(self, values: FloatArray) -> FloatArray:
-        """Return the values cut to the possible returns; the values of an exact curve are possible already."""
-        if self.exact:
-            return values
-        assert isinstance(self.mdp, MDP)  # a StepModel has an exact grid
-        return cut_to_possible(self.mdp, values)
+    def _values(self, levels: FloatArray) -> FloatArray:
+        """Return the best quantiles; at level 1, the highest return that some policy can reach."""
+        return self.points[best_column(self.shortfall, levels)]
 
     def upper(self, tau: float) -> float:
         """Return a proven upper bound on the best quantile, with an allowance for rounding errors.
@@ -150,7 +178,7 @@ class GuaranteeCurve(Charted):
         float
             The bound; the value itself if the curve is exact and the value certain.
         """
-        tau, (points, shortfall) = _check_level(tau), self.optimistic or (self.points, self.shortfall)
+        tau, (points, shortfall) = check_level(tau), self.optimistic or (self.points, self.shortfall)
         open_still = np.flatnonzero(np.maximum.accumulate(shortfall) * (1.0 - self.error) < tau)
         return max(self.ceiling(tau), float(self._cut(points[open_still[-1]])))
 
@@ -159,7 +187,7 @@ class GuaranteeCurve(Charted):
 
         Ties are decided by MASS_TOL, as everywhere else.
         """
-        tau, (points, shortfall) = _check_level(tau), self.optimistic or (self.points, self.shortfall)
+        tau, (points, shortfall) = check_level(tau), self.optimistic or (self.points, self.shortfall)
         return max(float(self(tau)), float(self._cut(points[best_column(shortfall, tau)])))
 
     def margin(self, tau: float) -> Margin:
@@ -177,39 +205,28 @@ class GuaranteeCurve(Charted):
         Margin
             `below` = tau - W(x*) and `above` = W(x') - tau, or 1 - tau if x* is the highest return.
         """
-        tau = _check_level(tau)
+        tau = check_level(tau)
         i = int(best_column(self.shortfall, tau))
         following = self.shortfall[i + 1] if i + 1 < self.points.size else 1.0
         return Margin(tau - float(self.shortfall[i]), float(following) - tau)
 
     def certain(self, tau: float) -> bool:
         """Return True if rounding errors cannot have changed the answer at this level."""
-        tau = _check_level(tau)
+        tau = check_level(tau)
         reached = bool(self.shortfall[best_column(self.shortfall, tau)] * (1.0 + self.error) < tau)
         return reached and self.upper(tau) == self.ceiling(tau)
 
     def policy(self, tau: float) -> TargetPolicy | EarnedPolicy:
         """Return a policy that attains the best quantile at this level."""
-        return self.policy_for(float(self.points[best_column(self.shortfall, _check_level(tau))]))
+        return self.policy_for(float(self.points[best_column(self.shortfall, check_level(tau))]))
 
     def policy_for(self, target: float) -> TargetPolicy | EarnedPolicy:
         """Return the policy with the smallest probability of a return below `target`; ties are broken by the mean."""
         return self.sweep.policy(number(target, "target"))
 
     def plan(self, tau: float) -> Plan:
-        """Return the plan at this level; its policy is evaluated in the problem itself.
-
-        Parameters
-        ----------
-        tau : float
-            The level.
-
-        Returns
-        -------
-        Plan
-            As that of `solve(mdp, tau)`.
-        """
-        return plan_from_curve(self, _check_level(tau))
+        """Return the plan at this level, as that of `solve(mdp, tau)`."""
+        return plan_from_curve(self, check_level(tau))
 
     def level_policy(self, tau: float) -> QuantileLevelPolicy:
         """Return a policy with the same quantile in the paper's scalar form; requires a curve made with `keep=True`."""
@@ -241,7 +258,7 @@ class GuaranteeCurve(Charted):
         return f"GuaranteeCurve({levels.size} steps from {values[0]:.6g} to {values[-1]:.6g}, {kind})"
 
 
-def _check_level(tau: Any) -> float:
+def check_level(tau: Any) -> float:
     """Return `tau` as a level in (0, 1]."""
     return number(tau, "tau", 0.0, 1.0, "(]")
 

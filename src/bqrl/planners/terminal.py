@@ -1,18 +1,29 @@
-"""Plans by one sweep with a terminal cost on the need: what the mean of a utility and the mean with CVaR have in common.
+"""Objectives that one sweep with a terminal cost on the need solves: the mean of a utility, and the mean with CVaR.
 
 The terminal cost is a function of the need at the end, n = z - G for a target z. It is positive far above the highest return, so
 the sweep has columns up to the whole range of returns (`extra`). Without a lattice the sweep runs on returns rounded down, whose
 policy is proven to attain its value, and on returns rounded up, which bounds the optimum.
+
+    (1 - w) E G + w CVaR_tau(G)  =  max_z { (1 - w) E G + w (z - E (z - G)^+ / tau) }:
+
+terminal cost (w / tau) n^+ and weight 1 - w on the mean. Targets on the lattice lose nothing, because the expression is concave
+and piecewise linear in z between possible returns. A deterministic target policy attains the optimum over all policies.
+
+    max over policies of E u(G):    terminal cost -u(z - n) with the target z = the largest return.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
+from bqrl.checks import bad_type, bad_value, flag, number
 from bqrl.errors import GridError
+from bqrl.laws.law import Law
 from bqrl.laws.objectives import Objective
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded_grid
@@ -22,9 +33,120 @@ from bqrl.planners.cluster import Cluster
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
 from bqrl.planners.facts import Bracketed
 from bqrl.planners.plan import Plan
-from bqrl.planners.room import check_memory
+from bqrl.planners.registry import MaxBytes, Points, Tick
+from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 from bqrl.policies.target import TargetPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class MeanCVaR(Objective):
+    """The sum (1 - weight) mean + weight CVaR at level tau.
+
+    Parameters
+    ----------
+    tau : float
+        Level of CVaR, in (0, 1].
+    weight : float
+        Weight of CVaR, from 0 (the mean) to 1 (CVaR).
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> law = bqrl.Law([0, 2], [0.5, 0.5])
+    >>> MeanCVaR(0.5, weight=0.25)(law)
+    0.75
+    """
+
+    tau: float
+    weight: float
+    name: ClassVar[str] = "mean-cvar"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tau", number(self.tau, "tau", 0.0, 1.0, "(]"))
+        object.__setattr__(self, "weight", number(self.weight, "weight", 0.0, 1.0))
+
+    def __call__(self, law: Law) -> float:
+        """Return the weighted sum of the mean and CVaR of a law."""
+        return (1.0 - self.weight) * law.exact_mean + self.weight * law.cvar(self.tau)
+
+    @property
+    def label(self) -> str:
+        """The name in tables and titles."""
+        return f"{1.0 - self.weight:g} mean + {self.weight:g} CVaR at {self.tau:g}"
+
+
+def plan_mean_cvar(
+    mdp: MDP, objective: MeanCVaR, *, points: Points = None, max_bytes: MaxBytes = MAX_BYTES, tick: Tick = None,
+) -> Plan:  # fmt: skip
+    """Return the policy with the best weighted sum of mean and CVaR."""
+    return plan_by_cost(
+        mdp, objective, partial(mean_cvar_cost, objective), points=points, max_bytes=max_bytes, tick=tick, monotone=True
+    )
+
+
+def mean_cvar_cost(objective: MeanCVaR, returns: FloatArray) -> Cost:
+    """Return what a sweep on these returns minimises."""
+    w, tau = objective.weight, objective.tau
+    return Cost(needs=w / tau * (returns - returns[0]), weight=1.0 - w, gain=w * returns)
+
+
+@dataclass(frozen=True, slots=True)
+class Utility(Objective):
+    """The mean of a function of the return.
+
+    Parameters
+    ----------
+    f : callable
+        A function of one number, the return.
+    increasing : bool
+        Whether more is never worse. Then the value can be bracketed where returns lie on no lattice.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> goal = bqrl.Utility(lambda x: min(x, 12.0), increasing=True)
+    >>> round(bqrl.solve(bqrl.envs.make("SafeOrRisky"), goal).value, 3)
+    11.759
+    """
+
+    f: Callable[[float], float]
+    increasing: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.f):
+            raise bad_type("f", self.f, "be a function of one number")
+        flag(self.increasing, "increasing")
+
+    def __call__(self, law: Law) -> float:
+        """Return E f(G)."""
+        return law.expect(self.f)
+
+    @property
+    def label(self) -> str:
+        """The name in tables and titles."""
+        name = getattr(self.f, "__name__", "")
+        return "mean utility" if name in ("", "<lambda>") else f"mean {name}"
+
+
+def plan_utility(
+    mdp: MDP, objective: Utility, *, points: Points = None, max_bytes: MaxBytes = MAX_BYTES, tick: Tick = None,
+) -> Plan:  # fmt: skip
+    """Return the policy with the best mean of a function of the return."""
+
+    def cost(returns: FloatArray) -> Cost:
+        worth = np.array([float(objective.f(x)) for x in returns.tolist()])
+        if not np.isfinite(worth).all():
+            x, y = next((x, y) for x, y in zip(returns.tolist(), worth.tolist(), strict=True) if not np.isfinite(y))
+            raise bad_value("f", objective.f, "be finite on every possible return", f"f({x:g}) = {y:g}")
+        top = float(worth.max())
+        gain = np.full(returns.size, -np.inf)  # only the largest return is a target
+        gain[-1] = top
+        return Cost(needs=top - worth[::-1], weight=0.0, gain=gain)
+
+    return plan_by_cost(
+        mdp, objective, cost, points=points, max_bytes=max_bytes, tick=tick, monotone=objective.increasing
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,10 +39,10 @@ from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.outcomes import REWARD, check_known
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.expected import best_mean
-from bqrl.planners.mean_cvar import MeanCVaR, plan_mean_cvar
 from bqrl.planners.plan import Plan, freeze
 from bqrl.planners.room import MAX_BYTES, check_memory, exact_grid
 from bqrl.planners.sweep import best_column, rounding_error, sweep
+from bqrl.planners.terminal import MeanCVaR, plan_mean_cvar
 from bqrl.policies.forward import expected_rewards
 from bqrl.policies.protocol import Policy
 

@@ -25,7 +25,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.find_grid import returns_grid, rounded_grid
 from bqrl.mdp.grid import NO_JUMPS, Grid, Rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.sums import Sums, sums_of
+from bqrl.mdp.passes import Sums, sums_of
 from bqrl.planners.sweep import NO_ORDER, NO_TABLE, NONE_MISSING, ROBUST
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.forward import empty_masses, sums_grid, sums_on

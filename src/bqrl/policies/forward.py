@@ -25,8 +25,7 @@ from bqrl.mdp.find_grid import refit_grid, returns_grid
 from bqrl.mdp.grid import Grid, Rounded
 from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import REWARD
-from bqrl.mdp.products import BLOCK_BYTES, by_products, row_shift
-from bqrl.mdp.sums import Sums, sums_of
+from bqrl.mdp.passes import BLOCK_BYTES, Sums, by_products, row_shift, sums_of
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.pairs import Pairs, check_played, limited_pairs

@@ -20,12 +20,11 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.planners.at_least import smaller_margins
 from bqrl.planners.curve import curve_objective, guarantee_curve
-from bqrl.planners.cvar import CVaRCurve
+from bqrl.planners.cvar import CVaRCurve, with_tail
 from bqrl.planners.facts import LowTail, RuleFound
 from bqrl.planners.plan import Plan
 from bqrl.planners.strategies import Strategies, beside_plans
 from bqrl.planners.stress import Stress, quick_stress
-from bqrl.planners.tail import with_tail
 from bqrl.planners.target import GuaranteeCurve, risk_neutral
 from bqrl.policies.forward import play_shares
 from bqrl.policies.protocol import THIS_MODEL, Policy

@@ -24,9 +24,9 @@ from bqrl.laws.law import Law
 from bqrl.laws.objectives import Objective, Quantile, quantile_objective
 from bqrl.logs.estimate import BY_STAGE, POOLED
 from bqrl.planners import facts
-from bqrl.planners.objectives import read_objective
 from bqrl.planners.outlook import Outlook
 from bqrl.planners.plan import GAP_TOL, Plan, equal_values, fragility
+from bqrl.planners.solve import read_objective
 from bqrl.planners.stress import Stress
 from bqrl.policies.tables import COLUMNS
 from bqrl.results.result import ResultTable

@@ -19,8 +19,8 @@ from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.stepping import Stepper, make_environment
 from bqrl.mdp.unstored import StepModel
 from bqrl.mdp.validation import check_horizon
-from bqrl.planners.continuous_play import play_continuous
 from bqrl.planners.evaluate import simulate_model
+from bqrl.planners.on_grid import play_continuous
 from bqrl.policies.in_env import play_steps, player_of, state_names
 from bqrl.policies.protocol import PLANNED, THIS_MODEL
 from bqrl.study.workers import LocalWorkers

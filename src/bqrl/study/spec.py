@@ -25,7 +25,7 @@ from bqrl.laws.objectives import Objective, Quantile
 from bqrl.learners.code import learner_code
 from bqrl.learners.registry import find_learner
 from bqrl.learners.run import DELTA
-from bqrl.planners.objectives import read_objective
+from bqrl.planners.solve import read_objective
 from bqrl.study.problems import Problem, ProblemField
 from bqrl.study.settings import Count, Different, Level, Line, Positive, Seed, Settings, Text, check_distinct, try_all
 from bqrl.study.store import RunSpec

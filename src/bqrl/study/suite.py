@@ -18,7 +18,7 @@ from bqrl.learners.record import Record
 from bqrl.mdp.arrays import damage_error
 from bqrl.mdp.files.npz import model_arrays, read_stored
 from bqrl.mdp.model import MDP
-from bqrl.planners.objectives import read_objective
+from bqrl.planners.solve import read_objective
 from bqrl.study.scores import Contender, Experiment
 
 MARKER = "bqrl_experiment"

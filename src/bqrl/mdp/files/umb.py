@@ -11,6 +11,8 @@ A file is a tar archive, perhaps compressed, of `index.json` and little-endian a
 
 A choice becomes an action. The reward of a stage is that of the state that is left plus those of its choice and its branch, as in
 the cumulative rewards of PRISM and Storm. A state without choices stays where it is. The caller gives the horizon.
+
+A model in Storm's text format (.drn) is read through stormpy, which parses the file and hands it over as .umb.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+import tempfile
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -269,3 +273,23 @@ def _valuation(packed: int, parts: list[tuple[str, str, int, bool, int]]) -> str
             value = raw - (1 << bits) if word == "int" and raw >> (bits - 1) else raw
             said.append(f"{name}={('true' if raw else 'false') if word == 'bool' else value + offset}")
     return ", ".join(said)
+
+
+def umb_of_drn(path: Path) -> bytes:
+    """Return a .drn file as the content of a .umb file; ImportError with the remedy if stormpy is not installed."""
+    try:
+        import stormpy
+        import stormpy.io
+    except ImportError:
+        raise ImportError("a .drn file needs stormpy; install it with: pip install 'bqrl[storm]'") from None
+    if not hasattr(stormpy.io, "export_to_umb"):
+        raise ImportError(f"a .drn file needs stormpy 1.13 or later, got {stormpy.__version__}; upgrade it")
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "model.umb"
+        try:
+            options = stormpy.io.DirectEncodingParserOptions()
+            options.build_choice_labeling = True
+            stormpy.io.export_to_umb(stormpy.build_model_from_drn(str(path), options=options), str(place))
+        except Exception as fault:  # Storm's errors have several types
+            raise ValueError(f"Storm cannot read the file: {' '.join(str(fault).split())[:200]}") from None
+        return place.read_bytes()
