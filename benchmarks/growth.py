@@ -1,8 +1,9 @@
 """How the time of the all-tau sweep grows: exponents of a power law fitted to measured times.
 
 One size grows while the others stay: stages (rewards only in the last one, so that the points stay), transitions (states,
-or successors a row) and points (rewards in finer steps). One thread, so that no size decides how many work, and its processor time, which other programs disturb little. Where the
-successors of a state lie anywhere, the part of the exponent above 1 is memory: larger problems leave the caches.
+or successors a row) and points (rewards in finer steps). One thread, so that no size decides how many work, and its processor
+time, which other programs disturb little. Where the successors of a state lie anywhere, the part of the exponent above 1 is
+memory: larger problems leave the caches.
 """
 
 from __future__ import annotations
