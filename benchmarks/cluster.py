@@ -15,13 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from scale import box
 from timing import machine, table
 
 import bqrl
 from bqrl.mdp.find_grid import lattice
-from bqrl.planners.cluster import as_cluster
+from bqrl.planners.cluster import LOOP, SENT, STEP, as_cluster
 from bqrl.planners.on_demand import values_first
 
 PROBLEMS: dict[str, Callable[[], Any]] = {
@@ -88,9 +89,33 @@ def compare(name: str) -> list[tuple[object, ...]]:
     return rows
 
 
+def constants() -> list[tuple[object, ...]]:
+    """The constants of the cost model (`choose_way`), measured on one core of this machine; the network is its own memory."""
+    from distributed.protocol import deserialize_bytes, serialize_bytes
+
+    numba.set_num_threads(1)
+    stored, stepped, block = walk(100_000, 4, 3, 30, 10), box(47, 5), np.random.default_rng(0).random(25_000_000)
+    columns = lattice(stored).size + 1
+    measured(walk(200, 4, 3, 30, 10)), measured(box(10, 5))  # compile
+    loop = measured(stored)[1] / (stored.successor.size * float(columns[:-1].sum()))
+    outcomes = stepped.S * stepped.A * stepped.max_outcomes
+    own = measured(stepped)[1] / outcomes - loop * float((stepped.grid.size[:-1] + 1).sum())
+    begun = time.process_time()
+    deserialize_bytes(serialize_bytes(block))
+    sent = (time.process_time() - begun) / block.nbytes
+    return [
+        ("loop, per outcome and column", LOOP * 1e9, loop * 1e9),
+        ("step function, per outcome", STEP * 1e9, own / stepped.H * 1e9),
+        ("sent, per byte, without the network", SENT * 1e9, sent * 1e9),
+    ]
+
+
 def main() -> None:
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     print(machine())
+    if "--constants" in sys.argv:
+        table("Constants of the cost model", ("what", "assumed, ns", "measured, ns"), constants())
+        return
     rows = [row for name in PROBLEMS if len(sys.argv) < 2 or sys.argv[1] in name for row in compare(name)]
     table(
         "Values for every target, same bits (bar: overhead 1.5)",

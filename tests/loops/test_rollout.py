@@ -40,7 +40,8 @@ def test_a_stage_does_not_depend_on_split_runs_spans_or_the_form_of_its_moves(se
         for span in spans:
             push_mass(rows, moves, action, column, mass, out, span, split)
         np.testing.assert_allclose(out, expected, rtol=1e-14)
-        if not split:
-            by_numpy = np.zeros((S, n + 2))
-            plain_mass(rows, moves, action, column, mass, by_numpy)
-            assert by_numpy.tobytes() == out.tobytes()
+    for moves in (on_lattice, on_lattice._replace(shift=shift - 2), on_set):  # with sums outside of the block, too
+        by_loop, by_numpy = np.zeros((2, S, n + 1))
+        push_mass(rows, moves, action, column, mass, by_loop, (0, n + 1), False)
+        plain_mass(rows, moves, action, column, mass, by_numpy)
+        assert by_numpy.tobytes() == by_loop.tobytes()

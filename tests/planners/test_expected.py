@@ -25,6 +25,22 @@ def test_best_mean_is_the_best_of_all_policies(mdp):
     assert evaluate(mdp, policy).mean() == pytest.approx(value, abs=1e-12)
 
 
+def test_the_best_mean_by_products_is_that_by_outcomes(monkeypatch):
+    rng = np.random.default_rng(0)
+    available = rng.random((6, 3)) < 0.8
+    available[:, 0] = True
+    mdp = MDP(
+        rng.dirichlet(np.ones(6), (6, 3)), rng.integers(0, 5, (6, 3)), horizon=4, discount=0.9, available=available
+    )
+    amounts = rng.random((4, 18))
+    by_outcomes = [best_mean(mdp), best_mean(mdp, amounts)]
+    monkeypatch.setattr(expected, "DENSE_OUTCOMES", 0)
+    monkeypatch.setattr(expected, "DENSE_FROM", 0.0)
+    for (value, policy), (again, same) in zip(by_outcomes, [best_mean(mdp), best_mean(mdp, amounts)], strict=True):
+        assert again == pytest.approx(value, rel=1e-13)
+        assert np.array_equal(policy.actions, same.actions)
+
+
 @given(small_mdps(), levels, st.sampled_from([0.0, 0.5, 1.0]))
 def test_value_is_that_of_its_own_policy(mdp, tau, share):
     plan = plan_expected(mdp, float(tau), share * float(tau))

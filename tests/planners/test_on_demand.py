@@ -20,6 +20,7 @@ from bqrl.planners.on_demand import (
     spacing,
     unit_range,
     values_first,
+    widest,
 )
 from bqrl.planners.room import sweep_bytes
 from bqrl.planners.sweep import rounding_error, sweep
@@ -60,6 +61,22 @@ def test_a_plan_in_little_memory_is_the_plan_in_much(mdp, tau):
     assert plan.details["curve"].sweep.max_bytes == limit  # values came first
     assert (plan.value, plan.upper, plan.certain, plan.exact) == (full.value, full.upper, full.certain, full.exact)
     assert plan.law.equals(full.law)
+
+
+def test_the_memory_is_that_of_the_widest_target_not_of_the_middle_one(tmp_path):
+    def step(stock, order, demand):
+        return max(stock + order - demand, 0), 5 * min(stock + order, demand) - 2 * order
+
+    mdp = bqrl.from_step(step, range(0, 11, 5), dict.fromkeys(range(5), 0.2), 8, 5)
+    grid = lattice(mdp)
+    most = max(policy_bytes(mdp, narrowed(mdp, grid, i)[0], in_folder=True) for i in range(int(grid.size[0]) + 1))
+    assert policy_bytes(mdp, widest(mdp, grid, in_folder=True), in_folder=True) == most
+    limit = on_demand_bytes(mdp, grid, in_folder=True)
+    assert limit == most  # in the middle it is less
+    assert policy_bytes(mdp, narrowed(mdp, grid, int(grid.size[0]) // 2)[0], in_folder=True) < most
+    for tau in (0.02, 0.3, 0.7, 0.98):
+        plan = bqrl.solve(mdp, tau, max_bytes=limit, folder=tmp_path, pairs=False)
+        assert plan.value == bqrl.solve(mdp, tau).value
 
 
 def walk(H=12, S=9, seed=0):

@@ -172,4 +172,6 @@ def plain_mass(rows, moves, action, column, mass, out):
     cell, i = cell[order], i[order]
     shift = moves.shift[i - first]
     to = moves.jumps[shift, g[cell]] if moves.jumps.size > 0 else g[cell] + shift
+    inside = (to >= 0) & (to < out.shape[1])  # a worker of a cluster has some of the sums
+    cell, i, to = cell[inside], i[inside], to[inside]
     np.add.at(out, (rows.successor[i], to), rows.probability[i] * mass[s[cell], g[cell]])

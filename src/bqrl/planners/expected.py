@@ -17,6 +17,7 @@ from bqrl.laws.objectives import Mean, check_levels, quantile_objective
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import distinct_rewards
 from bqrl.mdp.model import MDP
+from bqrl.mdp.products import DENSE_FROM
 from bqrl.mdp.stage import Stage
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.facts import RoundedLaw
@@ -27,6 +28,7 @@ from bqrl.policies.protocol import Policy
 
 LAW_MASSES = 20_000_000  # numbers per stage of the law beside a mean
 MIN_POINTS = 500  # of its rounded grid
+DENSE_OUTCOMES = 50_000  # of a stage, from which a matrix product is worth its matrix
 TIE_TOL = 1e-12  # means this close, relative to the best or to the largest reward, tie; the lower action is chosen
 
 
@@ -39,7 +41,11 @@ def best_mean(mdp: MDP, gain: FloatArray | None = None) -> tuple[float, MarkovPo
     actions = np.zeros((mdp.H, mdp.S), np.int64)
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
-        if gain is None:
+        reward = stage.row_reward
+        if reward is not None and _by_products(mdp, stage):
+            paid = (reward.reshape(-1), mdp.discount) if gain is None else (gain[h], 1.0)
+            means = np.where(stage.available.reshape(-1), paid[0] + paid[1] * (mdp.dense(h) @ value), -np.inf)
+        elif gain is None:
             means = _row_sums(stage, stage.probability * (stage.reward + mdp.discount * value[stage.successor]))
         else:
             means = gain[h] + _row_sums(stage, stage.probability * value[stage.successor])
@@ -49,6 +55,11 @@ def best_mean(mdp: MDP, gain: FloatArray | None = None) -> tuple[float, MarkovPo
         actions[h] = np.argmax(means >= (best - TIE_TOL * np.maximum(size, np.abs(best)))[:, None], axis=1)
         value = best
     return float(mdp.mu @ value), MarkovPolicy(actions)
+
+
+def _by_products(mdp: MDP, stage: Stage) -> bool:
+    """Return whether a stage is multiplied: it is large, and its rows are dense."""
+    return stage.successor.size >= max(DENSE_OUTCOMES, DENSE_FROM * mdp.S * mdp.S * mdp.A)
 
 
 def _row_sums(stage: Stage, per_outcome: FloatArray) -> FloatArray:

@@ -164,20 +164,36 @@ def narrowed(mdp: Model, grid: Lattice, column: int) -> tuple[Lattice, IntArray]
     A narrowed grid is a uniform grid with another lowest point and another size: rewards move its columns as before. Moves beyond
     its ends are clipped exactly where those of the whole grid are.
     """
-    full, drops = columns_of(grid), [grid.drop(h) for h in range(mdp.H)]
-    first, last = np.zeros((2, mdp.H + 1), np.int64)
-    first[0] = last[0] = column
-    ranges = [unit_range(mdp, grid, h) for h in range(mdp.H)]
-    for h in range(mdp.H + 1):
-        if h > 0:
-            least, most = ranges[h - 1]
-            first[h] = min(max(first[h - 1] + drops[h - 1] - most, 0), full[h] - 1)
-            last[h] = max(min(last[h - 1] + drops[h - 1] - least, full[h] - 1), 0)
-        first[h] = min(first[h], full[h] - 1 - EXTRA)  # a grid has at least one point and the columns above it
-        last[h] = max(last[h], first[h] + EXTRA)
-    first[-1], last[-1] = 0, full[-1] - 1
+    first, last = _met_columns(mdp, grid, np.array([column]))[:, :, 0]
     lowest, size = grid.lowest + first, last - first + 1 - EXTRA
     return replace(grid, lowest=read_only(lowest), size=read_only(size)), first
+
+
+def widest(mdp: Model, grid: Lattice, *, in_folder: bool = False) -> Lattice:
+    """Return the grid that is narrowed to the target whose policy needs the most memory, of up to a thousand targets."""
+    columns = np.unique(np.linspace(0, columns_of(grid)[0] - 1, 1000).astype(np.int64))
+    first, last = _met_columns(mdp, grid, columns)
+    cells = rows_of(mdp)[:, None] * (last - first + 1)
+    needed = 16 * (cells[1:] + cells[:-1]).max(axis=0)
+    if not in_folder:
+        needed += np.dtype(action_dtype(mdp.A)).itemsize * cells[:-1].sum(axis=0)
+    return narrowed(mdp, grid, int(columns[needed.argmax()]))[0]
+
+
+def _met_columns(mdp: Model, grid: Lattice, columns: IntArray) -> IntArray:
+    """Return the first and the last columns that can be met from columns of stage 0, shape (2, H + 1, columns)."""
+    full, ends = columns_of(grid), np.zeros((2, mdp.H + 1, columns.size), np.int64)
+    first, last = ends
+    first[0] = last[0] = columns
+    for h in range(mdp.H + 1):
+        if h > 0:
+            (least, most), drop = unit_range(mdp, grid, h - 1), grid.drop(h - 1)
+            first[h] = np.clip(first[h - 1] + drop - most, 0, full[h] - 1)
+            last[h] = np.clip(last[h - 1] + drop - least, 0, full[h] - 1)
+        first[h] = np.minimum(first[h], full[h] - 1 - EXTRA)  # a grid has at least one point and the columns above it
+        last[h] = np.maximum(last[h], first[h] + EXTRA)
+    first[-1], last[-1] = 0, full[-1] - 1
+    return ends
 
 
 def unit_range(mdp: Model, grid: Lattice, h: int) -> tuple[int, int]:
@@ -334,8 +350,8 @@ def checkpoint_bytes(mdp: Model, grid: Grid, *, in_folder: bool) -> int:
 
 
 def on_demand_bytes(mdp: Model, grid: Lattice, *, in_folder: bool, precision: str = "float64") -> int:
-    """Return the memory of a plan for one target in the middle of the grid: the values first, then its policy."""
-    narrow, _ = narrowed(mdp, grid, int(grid.size[0]) // 2)
+    """Return the memory of a plan for any target: the values first, then its policy."""
+    narrow = widest(mdp, grid, in_folder=in_folder)
     policy = min(policy_bytes(mdp, narrow, in_folder=in_folder), checkpoint_bytes(mdp, grid, in_folder=in_folder))
     return max(values_bytes(mdp, grid, precision), policy)
 

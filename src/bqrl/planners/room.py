@@ -17,11 +17,11 @@ from bqrl.planners.on_demand import (
     PRECISIONS,
     Model,
     check_tables,
-    narrowed,
     narrows,
     on_demand_bytes,
     table_bytes,
     values_bytes,
+    widest,
 )
 
 MAX_BYTES = 4 * 2**30
@@ -90,6 +90,8 @@ class Room:
             )  # fmt: skip
         if means:
             check_tables(mdp, columns, self.max_bytes)
+        elif self.folder is None and isinstance(columns, Lattice):
+            check_tables(mdp, widest(mdp, columns), self.max_bytes)
         return True
 
 
@@ -150,7 +152,7 @@ def _too_large(mdp: Model, columns: Grid, needed: int, max_bytes: float, *, fold
         kind, other = "an exact", f"give points{fewer} for a bracket"
     other = f"give folder for its checkpoints, with which it fits, {other}" if folder_helps else other
     if isinstance(columns, Lattice) and narrows(mdp, columns):
-        actions = table_bytes(mdp, narrowed(mdp, columns, int(columns.size[0]) // 2)[0])
+        actions = table_bytes(mdp, widest(mdp, columns))
         share = values_bytes(mdp, columns) / 2  # of the larger of two stages, which the workers divide
         counts = (2**i for i in range(1, 10) if actions <= max_bytes and share <= max_bytes * 2**i)
         task = Pass(columns, NO_GOAL, EMPTY)
