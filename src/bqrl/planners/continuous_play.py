@@ -11,6 +11,7 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.grid_step import GridModel
 from bqrl.policies.on_grid import GridPolicy
 from bqrl.policies.protocol import Policy
+from bqrl.policies.shares import check_shares, draw_actions
 
 
 def play_continuous(model: GridModel, policy: Any, episodes: int, seed: Any) -> FloatArray:
@@ -33,7 +34,11 @@ def play_continuous(model: GridModel, policy: Any, episodes: int, seed: Any) -> 
             if ours
             else np.array([policy.act(h, x, m) for x, m in zip(states, memory, strict=True)])
         )
-        events = model.law(h).draw(u[:, 2 + h])
+        left = u[:, 2 + h]
+        if a.ndim == 2:  # action probabilities
+            check_shares(a[None], np.ones((1, *a.shape), bool), np.ones((1, episodes), bool), first=h)
+            a, left = draw_actions(a, left)
+        events = model.law(h).draw(left)
         after, reward = model.function.many(s, a, events)
         if isinstance(policy, GridPolicy):
             memory = policy.next_many(memory, h, s, a, reward, after, events)
