@@ -58,7 +58,7 @@ def test_the_best_quantile_of_ruin_is_that_of_a_recursion_over_the_time_of_succe
     mdp = quantile_domain("ruin")
     for tau in (0.05, 0.25, 0.6):
         # A return is 0, or that of ten coins from stage t on: 0.9^t + ... + 0.9^99.
-        times = [t for t in range(100) if 1.0 - reach(t, 5) < tau - 1e-12]
+        times = [t for t in range(100) if 1.0 - reach(t, 4) < tau - 1e-12]
         best = sum(0.9**k for k in range(times[0], 100)) if times else 0.0
         plan = bqrl.solve(mdp, tau)
         assert plan.value == pytest.approx(best, abs=1e-9)
@@ -122,5 +122,5 @@ def test_a_domain_from_a_file_asks_for_the_folder():
 
 
 def test_start_and_discount_are_parameters():
-    assert_same(quantile_domain(start="5 coins"), quantile_domain("ruin"))
+    assert_same(quantile_domain(start="4 coins"), quantile_domain("ruin"))
     assert quantile_domain("ruin", start="7 coins", discount=1.0, horizon=3).discount == 1.0

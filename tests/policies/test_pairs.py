@@ -10,6 +10,7 @@ import bqrl
 from bqrl import MarkovPolicy
 from bqrl.errors import PolicyError, SizeError
 from bqrl.policies import pairs as unrolled
+from bqrl.policies.forward import play_shares
 from bqrl.policies.pairs import check_played
 
 
@@ -168,7 +169,7 @@ class Plays(bqrl.Policy):
         return self.action
 
 
-@pytest.mark.parametrize("action", [0.9, 1.0, 10**30, np.float64(1.0), True, np.True_, "x", None, np.array([0, 1])])
+@pytest.mark.parametrize("action", [0.9, 1.0, 10**30, np.float64(1.0), True, np.True_, "x", None, np.eye(2, dtype=int)])
 @pytest.mark.parametrize("use", [bqrl.evaluate, bqrl.simulate])
 def test_an_action_that_is_no_whole_number_is_refused(use, action):
     with pytest.raises(PolicyError, match=r"^the action in state 0 at stage 1 must be a whole number, got ") as caught:
@@ -219,3 +220,103 @@ def test_a_fair_coin_is_found_where_there_is_one_decision(drawn):
     for _ in range(20):
         with pytest.raises(PolicyError, match="when asked twice"):
             bqrl.evaluate(mdp, policy)
+
+
+class Wavers(bqrl.Policy):
+    """Remembers its last two rewards; answers with an action at even stages, else with probabilities."""
+
+    def __init__(self, A):
+        self.A = A
+
+    def start(self, u=None):
+        return ()
+
+    def act(self, h, s, memory):
+        rng = np.random.default_rng([h, s, *(int(1e6 * abs(r)) for r in memory)])
+        if h % 2 == 0 and s % 2 == 0:
+            return int(rng.integers(self.A))
+        return rng.dirichlet(np.ones(self.A)) * np.where(np.arange(self.A) == h % self.A, 0.0, 1.0) ** (self.A > 2)
+
+    def next(self, memory, h, s, action, reward, s_next):
+        return (*memory, reward)[-2:]
+
+
+def law_over_histories(mdp, policy):
+    """The probability of every return, over all histories and draws one by one."""
+    law = {}
+
+    def follow(h, s, memory, p, total):
+        if h == mdp.H:
+            law[round(total, 9)] = law.get(round(total, 9), 0.0) + p
+            return
+        answer = policy.act(h, s, memory)
+        shares = np.eye(mdp.A)[answer] if np.ndim(answer) == 0 else np.asarray(answer) / np.sum(answer)
+        for a in np.flatnonzero(shares).tolist():
+            for t, q, r in zip(*(column.tolist() for column in mdp.outcomes(h, s, a)), strict=True):
+                if q > 0.0:
+                    follow(h + 1, t, policy.next(memory, h, s, a, r, t), p * q * shares[a], total + mdp.discount**h * r)
+
+    for s in np.flatnonzero(mdp.mu).tolist():
+        follow(0, s, policy.start(), float(mdp.mu[s]), 0.0)
+    return law
+
+
+@pytest.mark.parametrize(("discount", "noise"), [(1.0, 0.0), (0.9, 0.0), (0.9, 1.0)])
+def test_a_policy_with_memory_that_answers_with_probabilities_has_an_exact_law(discount, noise):
+    """It was refused: action probabilities were taken from functions without memory only."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        reward = rng.integers(-2, 3, (2, 2)) + noise * rng.normal(size=(2, 2))
+        mdp = bqrl.MDP(rng.dirichlet(np.ones(2), (2, 2)), reward, horizon=4, discount=discount)
+        law, expected = bqrl.evaluate(mdp, Wavers(2)), law_over_histories(mdp, Wavers(2))
+        assert law.bound is None
+        assert law.mean() == pytest.approx(sum(value * p for value, p in expected.items()))
+        for value in expected:
+            below = sum(p for other, p in expected.items() if other < value - 1e-6)
+            assert law.probabilities[law.values < value - 1e-6].sum() == pytest.approx(below)
+        shares = play_shares(mdp, Wavers(2))
+        assert shares.sum(axis=(1, 2)) == pytest.approx(1.0)
+        returns = bqrl.simulate(mdp, Wavers(2), 4000, seed)
+        assert abs(returns.mean() - law.mean()) < 4.0 * law.std() / 4000**0.5
+
+
+def test_a_learner_may_play_a_policy_with_memory_and_probabilities():
+    class Wavering(bqrl.Learner):
+        name = "wavering"
+
+        def plan(self):
+            return Wavers(self.task.A)
+
+        def observe(self, episode):
+            pass
+
+    mdp = bqrl.MDP(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [1.0, 2.0]], horizon=4)
+    record = bqrl.learn(mdp, Wavering, 0.3, 200, 1, progress=False)
+    law = bqrl.evaluate(mdp, Wavers(2))
+    assert not record.sampled.any()
+    assert record.value() == pytest.approx(law.quantile(0.3))
+    assert abs(record.returns.mean() - law.mean()) < 4.0 * law.std() / 200**0.5
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([0.5, 0.4], r"sum to 1, got 0\.9 in state .* at stage 1"),
+        ([1.5, -0.5], "not be negative, got -0.5 for action .* in state .* at stage 1"),
+        ([0.5, 0.25, 0.25], "have 2 entries, got 3"),
+        (["x", 1.0], "be numbers, got"),
+    ],
+)
+@pytest.mark.parametrize("use", [bqrl.evaluate, bqrl.simulate])
+def test_answers_that_are_no_probabilities_are_refused(use, answer, message):
+    with pytest.raises(PolicyError, match=message):
+        use(bqrl.envs.make("SafeOrRisky"), Plays(answer))
+
+
+def test_a_policy_that_draws_its_actions_has_no_form_without_draws():
+    mdp = bqrl.envs.make("SafeOrRisky")
+    for call in (Plays([0.5, 0.5]).to_labels, Plays([0.5, 0.5]).to_markov, Plays([0.5, 0.5]).table):
+        with pytest.raises(
+            PolicyError, match=r"must play one action here, got action probabilities at stage 1; evaluate"
+        ):
+            call(mdp)

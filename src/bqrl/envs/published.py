@@ -28,7 +28,6 @@ PUT = {
 }
 FINE: dict[str, Any] = {"trades": 21, "price_step": 0.25}
 GRID = "the price grid"  # what the optimum is proven for, if not for the published problem
-OWN_START = "a first state of our own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ ENTRIES = (
     *(Published(problem="NoisyCliff", objective=Quantile(tau)) for tau in (0.05, 0.1, 0.25, 0.5)),
     *(Published(problem="QuantileDomain", params={"domain": name}, objective=Quantile(0.25), options={"points": 100_000})
       for name in ("machine", "riverswim")),
-    *(Published(problem="QuantileDomain", params={"domain": name}, objective=Quantile(0.25), proven_for=OWN_START)
+    *(Published(problem="QuantileDomain", params={"domain": name}, objective=Quantile(0.25))
       for name in ("ruin", "inventory1")),
     *(Published(problem="QuantileDomain", params={"domain": name}, objective=Quantile(0.25), files=True, slow=slow)
       for name, slow in (("cliff", False), ("population", False), ("inventory2", True))),

@@ -14,8 +14,8 @@ are brackets. Four domains are rebuilt here from their rules:
   86.2971.
 
 "cliff", "population" and "inventory2" are read from the files of that name (.csv) in `folder`. First states are those of the
-public data (numbered from 1 there: riverswim 9, machine 1, population 44, cliff 37, inventory2 20); those of "ruin" (5 coins)
-and "inventory1" (10 in stock) are our own, because the public list of them was not at hand.
+public data (domains_info.csv of MonkieDein/entropic-TRC, commit 7646930, where the states of every domain are numbered from 1:
+riverswim 9, machine 1, population 44, cliff 37, inventory2 20, ruin 5, which is 4 coins, and inventory1 10, which is 9 in stock).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def quantile_domain(
     Examples
     --------
     >>> quantile_domain("ruin")
-    MDP(H=100, S=11, A=11, start=5, 111 transitions, stationary, discount=0.9)
+    MDP(H=100, S=11, A=11, start=4, 111 transitions, stationary, discount=0.9)
     """
     choice(domain, "domain", (*RULES, *FROM_FILES))
     if domain in FROM_FILES:
@@ -140,8 +140,8 @@ def _riverswim() -> Iterator[Row]:
 
 
 RULES = {
-    "ruin": (_ruin, "5 coins"),
-    "inventory1": (_inventory1, "10 in stock"),
+    "ruin": (_ruin, "4 coins"),
+    "inventory1": (_inventory1, "9 in stock"),
     "machine": (_machine, "new"),
     "riverswim": (_riverswim, "position 9"),
 }

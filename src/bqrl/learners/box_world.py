@@ -9,7 +9,8 @@ import numpy as np
 from bqrl.learners.play import GymWorld
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.stepping import Stepper
-from bqrl.policies.protocol import Policy, action_index
+from bqrl.policies.protocol import Policy, action_index, is_vector
+from bqrl.policies.shares import drawn_action
 
 ENDED = -1  # in place of an action after the end of an episode
 
@@ -45,7 +46,10 @@ class BoxWorld(GymWorld):
         memory, over, h = actor.start(), False, 0
         while h < self.H and not over:
             masks[h] = True if mask is None else mask
-            a = action_index(actor.act(h, seen, memory, mask), h, None)
+            answer = actor.act(h, seen, memory, mask)
+            if is_vector(answer):
+                answer = drawn_action(np.asarray(answer, np.float64), float(chance.random()), h, mask)
+            a = action_index(answer, h, None)
             observation, reward, over, cut = self.steps.step(a + self._first_action, h + 1)
             if cut and not over and h + 1 < self.H:
                 raise self._cut_error(h + 1)

@@ -22,8 +22,8 @@ from bqrl.policies.in_env import chosen_action, draw_part, random_action
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.pairs import check_played
-from bqrl.policies.protocol import Policy, action_index, check_methods
-from bqrl.policies.shares import check_shares
+from bqrl.policies.protocol import Policy, action_index, as_decisions, check_methods, is_vector
+from bqrl.policies.shares import check_shares, draw_actions, pair_shares
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy
 
@@ -89,8 +89,12 @@ class ModelWorld(World):
         memory = policy.start()
         episode.states[0] = s
         for h in range(self.mdp.H):
-            a = action_index(policy.act(h, s, memory), h, s)
-            check_played(self.mdp, h, np.array([s]), np.array([a]))
+            a, here = policy.act(h, s, memory), np.array([s])
+            if is_vector(a):
+                shares = pair_shares(self.mdp, h, here, as_decisions([a], h, [s]))
+                (a,), (u[1 + h],) = draw_actions(shares, u[1 + h : 2 + h])
+            a = action_index(a, h, s)
+            check_played(self.mdp, h, here, np.array([a]))
             step(self.follower.dynamics, h, a, u[1 + h], *episode[:3])
             after = int(episode.states[h + 1])
             memory = policy.next(memory, h, s, a, float(episode.rewards[h]), after)

@@ -63,6 +63,7 @@ from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.pairs import check_played, reached_pairs
 from bqrl.policies.protocol import PLANNED, Policy, check_rewards
+from bqrl.policies.shares import draw_actions, pair_shares
 from bqrl.policies.target import TargetPolicy
 
 BRACKET_POINTS = 20_000
@@ -193,7 +194,7 @@ def law_bracket(
     large = isinstance(policy, MarkovPolicy) and exact is not None and mdp.S * int(exact.size.max()) > limits.max_masses
     if exact is not None and not large:
         return _law_on(mdp, policy, exact, cluster), None
-    if isinstance(policy, (MarkovPolicy, TargetPolicy)):
+    if not isinstance(policy, EarnedPolicy):
         own = _own_support(mdp, policy, limits.max_atoms)
         if own is not None:
             return own, None
@@ -243,19 +244,19 @@ def _own_support(mdp: MDP, policy: Policy, max_atoms: float) -> Law | None:
     if closest < 4.0 * ROUNDING * size or np.count_nonzero(mdp.mu) > max_atoms:
         return None
     unit = min(1e-11 * size, closest / 4.0)  # sums closer than this are equal
-    for h, pairs in enumerate(reached_pairs(policy, mdp, unit)):
+    for h, pairs in enumerate(reached_pairs(policy, mdp, unit, drawn=True)):
         if h + 1 < mdp.H and pairs.onward > max_atoms:
             return None
     return Law(pairs.total, pairs.probability)
 
 
 def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
-    """Return the law of the return of any deterministic policy, from the masses of sums at its (state, memory) pairs."""
+    """Return the law of the return of any policy, from the masses of sums at its (state, memory) pairs."""
     sums, mass = sums_on(mdp, columns), mdp.mu[mdp.mu > 0.0][:, None]
     for h, pairs in zip(range(mdp.H), pairs_of(mdp, policy), strict=False):
         moves, n = sums.moves(h), pairs.state.size
         start, child = np.searchsorted(pairs.source, np.arange(n + 1)), pairs.child.astype(np.int32)
-        rows = Rows(*map(read_only, (start, child, mdp.stage(h).probability[pairs.outcome])))
+        rows = Rows(*map(read_only, (start, child, pairs.chance)))
         no_choice = read_only(np.zeros((n, 1), np.int16)), np.zeros(sums.count(h), np.int64)
         out = empty_masses(pairs.onward, sums.count(h + 1))
         push_stage(rows, moves._replace(shift=moves.shift[pairs.outcome]), *no_choice, mass, out)
@@ -309,9 +310,11 @@ def _play(
     s = outcome.copy()
     for h in range(mdp.H):
         stage = mdp.stage(h)
-        a = policy.act_many(h, s, memory)
+        a, left = policy.act_many(h, s, memory), u[:, 2 + h]
+        if a.ndim == 2:
+            a, left = draw_actions(pair_shares(mdp, h, s, a), left)
         check_played(mdp, h, s, a)
-        draw_many(stage.row_start, stage.probability, s * mdp.A + a, u[:, 2 + h], outcome)
+        draw_many(stage.row_start, stage.probability, s * mdp.A + a, left, outcome)
         reward, after = stage.reward[outcome], stage.successor[outcome].astype(np.int64)
         memory = policy.next_many(memory, h, s, a, reward, after)
         total += mdp.discount**h * (

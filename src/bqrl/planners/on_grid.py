@@ -33,6 +33,7 @@ from bqrl.planners.target import MAX_CELLS, GuaranteeCurve
 from bqrl.planners.terminal import MeanCVaR, best_target, mean_cvar_cost
 from bqrl.policies.on_grid import GridPolicy
 from bqrl.policies.protocol import Policy
+from bqrl.policies.shares import check_shares, draw_actions
 
 MAX_REFINED = 10_000_000  # outcomes of the two models up to which `refine` halves the grid
 LAW_WORK = 1e9  # outcomes times stages times returns of the law, which is for display only
@@ -181,7 +182,11 @@ def play_continuous(model: GridModel, policy: Any, episodes: int, seed: Any) -> 
             if ours
             else np.array([policy.act(h, x, m) for x, m in zip(states, memory, strict=True)])
         )
-        events = model.law(h).draw(u[:, 2 + h])
+        left = u[:, 2 + h]
+        if a.ndim == 2:  # action probabilities
+            check_shares(a[None], np.ones((1, *a.shape), bool), np.ones((1, episodes), bool), first=h)
+            a, left = draw_actions(a, left)
+        events = model.law(h).draw(left)
         after, reward = model.function.many(s, a, events)
         if isinstance(policy, GridPolicy):
             memory = policy.next_many(memory, h, s, a, reward, after, events)

@@ -189,7 +189,10 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
                 shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)
     else:
         for h, pairs in zip(range(mdp.H), pairs_of(mdp, policy), strict=False):
-            np.add.at(shares[h], (pairs.state, pairs.action), pairs.probability)
+            if pairs.shares is None:
+                np.add.at(shares[h], (pairs.state, pairs.action), pairs.probability)
+            else:
+                np.add.at(shares[h], pairs.state, pairs.probability[:, None] * pairs.shares)
     return shares
 
 
@@ -208,7 +211,7 @@ def _stochastic_shares(mdp: MDP, policy: StochasticPolicy) -> FloatArray:
 def pairs_of(mdp: MDP, policy: Policy) -> Iterator[Pairs]:
     """Yield the pairs (state, memory) that a policy can reach; raise SizeError if there are too many."""
     remedy = "plan on this problem or use simulate" if isinstance(policy, TargetPolicy) else "use simulate"
-    return limited_pairs(policy, mdp, remedy, least=int(mdp.reachable.sum()))
+    return limited_pairs(policy, mdp, remedy, least=int(mdp.reachable.sum()), drawn=True)
 
 
 def sums_grid(mdp: MDP, policy: TargetPolicy) -> Grid | None:

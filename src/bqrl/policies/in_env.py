@@ -19,7 +19,7 @@ from bqrl.mdp.stepping import Stepper
 from bqrl.policies.convert import predictor
 from bqrl.policies.envelope import EnvelopePolicy
 from bqrl.policies.mixture import MixturePolicy
-from bqrl.policies.protocol import Policy, action_index
+from bqrl.policies.protocol import Policy, action_index, as_decisions, is_vector
 from bqrl.policies.shares import drawn_action
 from bqrl.policies.stochastic import StochasticPolicy
 
@@ -227,7 +227,10 @@ def chosen_action(policy: Policy, h: int, s: int, memory: Any, chance: np.random
     """Return the action of a policy, drawn with `chance` if it draws; PolicyError unless the environment has it."""
     if isinstance(policy, StochasticPolicy):
         return int(draw(policy.probabilities[h, s], 0, policy.probabilities.shape[2], chance.random()))
-    a = action_index(policy.act(h, s, memory), h, s)
+    answer = policy.act(h, s, memory)
+    if is_vector(answer):
+        answer = drawn_action(as_decisions([answer], h, [s])[0], float(chance.random()), h, state=str(s))
+    a = action_index(answer, h, s)
     if not 0 <= a < A:
         where = f"the action in state {s} at stage {h + 1}"
         raise PolicyError(f"{where} must be from 0 to {A - 1}, got {a}", stage=h, state=s, action=a)

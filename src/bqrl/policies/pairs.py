@@ -13,12 +13,15 @@ from bqrl.errors import PolicyError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.policies.protocol import Policy, action_index, is_custom
+from bqrl.policies.shares import pair_shares
 
 MAX_LABELS = 1_000_000
 MIN_ANSWERS = 64  # asked at each stage to find out whether a policy draws its answers
 MAX_CUSTOM_MOVES = 5_000_000  # per stage of a custom policy, whose memories Python computes one by one
+AVERAGED = "evaluate and simulate take a policy that draws its actions"
 RANDOM = "pass action probabilities (H, S, A) if it draws its actions, or simulate a function or a Policy"
 NONE: IntArray = np.empty(0, np.int64)
+NO_CHANCE: FloatArray = np.empty(0)
 
 
 def check_played(mdp: MDP, h: int, s: IntArray, a: IntArray) -> None:
@@ -47,11 +50,13 @@ class Pairs(NamedTuple):
     memory: Any  # (n,) array or list, or None without memory
     total: FloatArray  # (n,) sum of the rewards so far, in one history of each pair
     probability: FloatArray  # (n,) of reaching each pair
-    action: IntArray = NONE  # (n,), empty after the last stage, like the moves
+    action: IntArray = NONE  # (n,), empty after the last stage, like the moves, and if actions are drawn
     source: IntArray = NONE  # (m,) the pair from which each move leads
     outcome: IntArray = NONE  # (m,) its outcome, an index into the arrays of the stage
     child: IntArray = NONE  # (m,) the pair after this stage to which it leads
     onward: int = 0  # number of pairs after this stage
+    chance: FloatArray = NO_CHANCE  # (m,) probability of each move, given its pair
+    shares: FloatArray | None = None  # (n, A) action probabilities, if actions are drawn
 
 
 class First(NamedTuple):
@@ -65,13 +70,14 @@ class First(NamedTuple):
 
 def reached_pairs(
     policy: Policy, mdp: MDP, unit: float | None = None, max_moves: float = np.inf, *, listed: bool = False,
-    begin: First | None = None,
-)-> Iterator[Pairs]:  # fmt: skip
+    begin: First | None = None, drawn: bool = False,
+) -> Iterator[Pairs]:  # fmt: skip
     """Yield the pairs that a policy can reach before each stage and at the end; all passes over memories use this function.
 
     Pairs are listed in the order in which they are found or, without memory, by state. With a `unit`, pairs with different
-    sums of rewards are distinct; sums and memories, which must be numbers, are then equal if they differ by less than about a
-    unit. With `listed`, outcomes of probability 0 are followed, too; `begin` is a situation at a later stage.
+    sums of rewards are distinct; sums, and memories in an array, are then equal if they differ by less than about a unit.
+    With `listed`, outcomes of probability 0 are followed, too; `begin` is a situation at a later stage. With `drawn`, a policy
+    may answer with action probabilities: the moves of all its actions then follow.
 
     Raise SizeError if the pairs of a stage have more than `max_moves` moves, and PolicyError if a custom policy answers
     at random.
@@ -87,25 +93,39 @@ def reached_pairs(
         )
     for h in range(0 if begin is None else begin.stage, mdp.H):
         stage, s, memory = mdp.stage(h), here.state, here.memory
-        a = policy.act_many(h, s, memory)
-        check_played(mdp, h, s, a)
+        answer = policy.act_many(h, s, memory)
         if twice:
-            _check_repeated(mdp, h, s, a.tolist(), partial(_act, policy, h, s, memory), "repeat its action")
-        source, i = stage.outcomes_of(s * mdp.A + a, listed=listed)
+            _check_repeated(mdp, h, s, answer.tolist(), partial(_act, policy, h, s, memory), "repeat its action")
+        shares, pair, a = None, np.arange(s.size), answer
+        if answer.ndim == 2:
+            if not drawn:
+                raise PolicyError(
+                    f"the policy must play one action here, got action probabilities at stage {h + 1}; {AVERAGED}",
+                    stage=h,
+                )
+            shares = pair_shares(mdp, h, s, answer)
+            pair, a = np.nonzero(shares)
+        check_played(mdp, h, s[pair], a)
+        decision, i = stage.outcomes_of(s[pair] * mdp.A + a, listed=listed)
+        source = pair[decision]
         if source.size > max_moves:
             raise SizeError(
                 f"the policy must have at most {max_moves} moves per stage, got {source.size} at stage {h + 1}; use simulate",
                 needed=source.size, limit=max_moves,
             )  # fmt: skip
         after, reward = stage.successor[i].astype(np.int64), stage.reward[i]
-        step = (_take(memory, source), h, s[source], a[source], reward, after)
+        step = (_take(memory, source), h, s[source], a[decision], reward, after)
         memory = policy.next_many(*step)
         if twice:
             _check_repeated(mdp, h, s[source], memory, partial(policy.next_many, *step), "repeat its next memory")
         total = here.total[source] + mdp.discount**h * reward
         first, child = _deduplicate(after, memory) if unit is None else _deduplicate_sums(after, total, memory, unit)
-        yield here._replace(action=a, source=source, outcome=i, child=child, onward=first.size)
-        p = np.bincount(child, here.probability[source] * stage.probability[i]).astype(np.float64)
+        chance = stage.probability[i] if shares is None else stage.probability[i] * shares[pair, a][decision]
+        yield here._replace(
+            action=a if shares is None else NONE, source=source, outcome=i, child=child, onward=first.size, chance=chance,
+            shares=shares,
+        )  # fmt: skip
+        p = np.bincount(child, here.probability[source] * chance).astype(np.float64)
         here = Pairs(state=after[first], memory=_take(memory, first), total=total[first], probability=p)
     yield here
 
@@ -127,8 +147,9 @@ def _check_repeated(mdp: MDP, h: int, s: IntArray, first: Any, again: Callable[[
 
 
 def _act(policy: Policy, h: int, s: IntArray, memory: Any) -> list[Any]:
-    """Return the actions of a policy as a list."""
-    return policy.act_many(h, s, memory).tolist()
+    """Return the answers of a policy as a list."""
+    found: list[Any] = policy.act_many(h, s, memory).tolist()
+    return found
 
 
 def _are_equal(x: Any, y: Any) -> bool:
@@ -183,7 +204,11 @@ def _deduplicate(s: IntArray, memory: Any) -> tuple[IntArray, IntArray]:
 
 def _deduplicate_sums(s: IntArray, total: FloatArray, memory: Any, unit: float) -> tuple[IntArray, IntArray]:
     """Deduplicate triples (state, sum of rewards, memory) that are equal up to `unit`; see `_deduplicate`."""
-    keys = [s, np.rint(total / unit), *([] if memory is None else [np.rint(memory / unit)])]
+    keys = [s, np.rint(total / unit)]
+    if isinstance(memory, np.ndarray):
+        keys.append(np.rint(memory / unit))
+    elif memory is not None:
+        keys.append(_deduplicate(s, memory)[1])
     order = np.lexsort(keys)
     new = np.r_[True, np.any([np.diff(key[order]) != 0 for key in keys], axis=0)]
     number = np.empty(s.size, np.int64)
@@ -192,13 +217,14 @@ def _deduplicate_sums(s: IntArray, total: FloatArray, memory: Any, unit: float) 
 
 
 def limited_pairs(
-    policy: Policy, mdp: MDP, remedy: str = "keep it in its own form", max_moves: float = np.inf, least: int = 0
-) -> Iterator[Pairs]:
+    policy: Policy, mdp: MDP, remedy: str = "keep it in its own form", max_moves: float = np.inf, least: int = 0,
+    drawn: bool = False,
+) -> Iterator[Pairs]:  # fmt: skip
     """Yield the reachable pairs; raise SizeError if all stages together have more than MAX_LABELS (or `least`) of them."""
     if is_custom(policy):
         max_moves = min(max_moves, MAX_CUSTOM_MOVES)
     total, limit = 0, max(MAX_LABELS, least)
-    for h, pairs in enumerate(reached_pairs(policy, mdp, max_moves=max_moves)):
+    for h, pairs in enumerate(reached_pairs(policy, mdp, max_moves=max_moves, drawn=drawn)):
         total += pairs.onward if h < mdp.H - 1 else 0
         if total > limit:
             raise SizeError(

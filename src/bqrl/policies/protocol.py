@@ -57,6 +57,37 @@ def action_index(action: Any, h: int | None, s: int | None, label: str = "", rul
         raise PolicyError(f"the action {where} must be {rule}, got {one_line(action)}", stage=h, state=s) from None
 
 
+def is_vector(answer: Any) -> bool:
+    """Return whether a policy has answered with one probability per action."""
+    return isinstance(answer, (np.ndarray, list, tuple)) and np.ndim(answer) == 1
+
+
+def as_decisions(answers: list[Any], h: int, s: list[int]) -> Any:
+    """Return the answers of a policy in the states `s` as actions (n,) or, if some are vectors, as probabilities (n, A)."""
+    sizes = {len(answer) for answer in answers if is_vector(answer)}
+    if not sizes:
+        return np.array([action_index(a, h, x) for a, x in zip(answers, s, strict=True)], np.int64)
+    if len(sizes) > 1:
+        raise PolicyError(f"action probabilities must have one entry per action, got {sorted(sizes)} entries", stage=h)
+    shares = np.zeros((len(s), *sizes))
+    for row, answer, x in zip(shares, answers, s, strict=True):
+        if not is_vector(answer):
+            a = action_index(answer, h, x)
+            if not 0 <= a < row.size:
+                raise PolicyError(f"the action must be from 0 to {row.size - 1}, got {a}", stage=h, state=x, action=a)
+            row[a] = 1.0
+            continue
+        try:
+            row[:] = answer
+        except (TypeError, ValueError):
+            raise PolicyError(
+                f"action probabilities must be numbers, got {one_line(answer)} in state {x} at stage {h + 1}",
+                stage=h,
+                state=x,
+            ) from None
+    return shares
+
+
 class Names(NamedTuple):
     """The names that a policy follows in a model with other states or actions, or with the same ones in another order."""
 
@@ -67,8 +98,9 @@ class Names(NamedTuple):
 class Policy(Displayed, ABC):
     """The protocol of every policy: an action for each stage, state and memory.
 
-    Planners make policies: `plan.policy` and `curve.policy(tau)`. A policy of your own needs `act` and, if it has a memory,
-    `start` and `next`. Files store only the kinds of this package; save another policy with `policy.to_labels(mdp).save(path)`.
+    Planners make policies: `plan.policy` and `curve.policy(tau)`. A policy of your own needs `act`, which returns an action or
+    one probability per action, and, if it has a memory, `start` and `next`. Files store only the kinds of this package; save
+    another policy with `policy.to_labels(mdp).save(path)`.
 
     Attributes
     ----------
@@ -111,8 +143,8 @@ class Policy(Displayed, ABC):
         return None
 
     @abstractmethod
-    def act(self, h: int, s: int, memory: Any) -> int:
-        """Return the action of the policy.
+    def act(self, h: int, s: int, memory: Any) -> Any:
+        """Return the action of the policy, or one probability per action.
 
         Parameters
         ----------
@@ -123,8 +155,8 @@ class Policy(Displayed, ABC):
 
         Returns
         -------
-        int
-            Index of the action.
+        int or array_like of float, shape (A,)
+            Index of the action, or the probabilities with which it is drawn. Evaluation averages over such draws exactly.
         """
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> Any:
@@ -148,10 +180,10 @@ class Policy(Displayed, ABC):
         """Return the memories of many episodes before the first stage; a mixture uses the uniform draws `u`."""
         return [self.start() for _ in u]
 
-    def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
-        """Return the actions of many episodes."""
-        played = [action_index(self.act(h, x, m), h, x) for x, m in zip(s.tolist(), memory, strict=True)]
-        return np.array(played, dtype=np.int64)
+    def act_many(self, h: int, s: IntArray, memory: Any) -> Any:
+        """Return the actions of many episodes (n,), or their action probabilities (n, A)."""
+        states = s.tolist()
+        return as_decisions([self.act(h, x, m) for x, m in zip(states, memory, strict=True)], h, states)
 
     def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:
         """Return the memories of many episodes after one more stage."""

@@ -9,7 +9,7 @@ import numpy as np
 from bqrl.checks import exact_text
 from bqrl.errors import PolicyError
 from bqrl.loops.draws import draw
-from bqrl.mdp.arrays import BoolArray, FloatArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 
 ACTIONS_TOL = 1e-6  # tolerance of the sum of action probabilities: networks compute them in single precision
@@ -21,23 +21,27 @@ def check_shares(
     met: BoolArray,
     state_label: Callable[[int], str] = str,
     action_label: Callable[[int], str] = str,
+    first: int = 0,
 ) -> None:
-    """Raise PolicyError unless `shares` (H, S, A) are probabilities of `available` actions in the states `met` (H, S)."""
+    """Raise PolicyError unless `shares` (H, S, A) are probabilities of `available` actions in the states `met` (H, S).
+
+    The stages are counted from `first`.
+    """
     sums = shares.sum(axis=2)
     bad = met & ~(np.abs(sums - 1.0) <= ACTIONS_TOL)
     if bad.any():
         h, s = (int(i) for i in np.argwhere(bad)[0])
-        where = f"in state {state_label(s)} at stage {h + 1}"
+        where, h = f"in state {state_label(s)} at stage {first + h + 1}", first + h
         raise PolicyError(
-            f"action probabilities must sum to 1, got {exact_text(float(sums[h, s]))} {where}", stage=h, state=s
+            f"action probabilities must sum to 1, got {exact_text(float(sums[h - first, s]))} {where}", stage=h, state=s
         )
     wrong = met[:, :, None] & ((shares < 0.0) | (~available & (shares > 0.0)))
     if wrong.any():
         h, s, a = (int(i) for i in np.argwhere(wrong)[0])
         p, rule = shares[h, s, a], "be 0 where the action is not available"
-        where = f"for action {action_label(a)} in state {state_label(s)} at stage {h + 1}"
+        where = f"for action {action_label(a)} in state {state_label(s)} at stage {first + h + 1}"
         message = f"action probabilities must {'not be negative' if p < 0.0 else rule}, got {p:g} {where}"
-        raise PolicyError(message, stage=h, state=s, action=a)
+        raise PolicyError(message, stage=first + h, state=s, action=a)
 
 
 def drawn_action(
@@ -49,10 +53,31 @@ def drawn_action(
     action_label: Callable[[int], str] = str,
 ) -> int:
     """Return the action that a uniform draw selects from probabilities (A,) at stage `h`; PolicyError unless they are valid."""
-    met, table = np.arange(h + 1)[:, None] == h, np.zeros((h + 1, 1, shares.size))
-    table[h, 0], exists = shares, np.ones(shares.size, bool) if available is None else available
-    check_shares(table, np.broadcast_to(exists, table.shape), met, lambda _: state, action_label)
+    exists = np.ones(shares.size, bool) if available is None else available
+    check_shares(shares[None, None], exists[None, None], np.ones((1, 1), bool), lambda _: state, action_label, h)
     return int(draw(shares.tolist(), 0, shares.size, u))
+
+
+def pair_shares(mdp: MDP, h: int, s: IntArray, shares: FloatArray) -> FloatArray:
+    """Return action probabilities (n, A) in the states `s` (n,), rescaled to sum to 1; PolicyError unless they are valid."""
+    if shares.shape[1] != mdp.A:
+        raise PolicyError(f"action probabilities must have {mdp.A} entries, got {shares.shape[1]}", stage=h)
+    exists, met = mdp.stage(h).available[s], np.ones((1, s.size), bool)
+    check_shares(shares[None], exists[None], met, lambda i: mdp.state_label(int(s[i])), mdp.action_label, h)
+    rescaled: FloatArray = shares / shares.sum(axis=1, keepdims=True)
+    return rescaled
+
+
+def draw_actions(shares: FloatArray, u: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the actions (n,) that uniform draws select from probabilities (n, A), and what is left of the draws.
+
+    What is left is uniform, too, and independent of the action: it can draw the next outcome.
+    """
+    above, rows = np.cumsum(shares, axis=1), np.arange(u.size)
+    last = shares.shape[1] - 1 - np.argmax(shares[:, ::-1] > 0.0, axis=1)
+    a = np.minimum(np.count_nonzero(above <= u[:, None], axis=1), last)
+    left = (u - above[rows, a] + shares[rows, a]) / shares[rows, a]
+    return a, np.clip(left, 0.0, np.nextafter(1.0, 0.0))
 
 
 def shares_in(mdp: MDP, shares: FloatArray) -> FloatArray:
