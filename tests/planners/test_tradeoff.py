@@ -65,19 +65,23 @@ def test_rounded_returns_bracket_the_means(mdp, tau):
         assert row["mean_upper"] >= float(max(reached)) - 1e-9
 
 
-@given(small_mdps(horizon=3), LEVELS)
-def test_no_policy_lies_above_the_curve_of_mean_and_cvar(mdp, tau):
+@given(small_mdps(horizon=3), LEVELS, st.sampled_from([0.2, 0.5, 1.0]))
+@settings(max_examples=60)
+def test_no_policy_lies_above_the_curve_of_mean_and_buffered_quantile(mdp, tau, share):
     laws = achievable_laws(mdp, 200)
     assume(laws is not None)
-    exact = Fraction(repr(tau))
-    trade = tradeoff(mdp, bqrl.CVaR(tau))
+    goal = bqrl.Buffered(tau, share * tau)
+    exact = Fraction(repr(tau)), Fraction(repr(goal.beta))
+    trade = tradeoff(mdp, goal)
     for law in laws:
-        cvar, mean = float(exact_objective(law, exact, exact)), float(exact_mean(law))
+        value, mean = float(exact_objective(law, *exact)), float(exact_mean(law))
         for row in trade.rows():
-            assert cvar < row["guarantee"] - 1e-9 or mean <= row["mean_upper"] + 1e-6
+            assert value < row["guarantee"] - 1e-9 or mean <= row["mean_upper"] + 1e-6
     for row in trade.rows():
         law = evaluate(mdp, trade.policy(row["guarantee"]))
-        assert (law.cvar(tau), law.mean()) == pytest.approx((row["guarantee"], row["mean"]), abs=1e-9)
+        assert (goal(law), law.mean()) == pytest.approx((row["guarantee"], row["mean"]), abs=1e-9)
+    ends = trade.guarantee[-1], trade.mean[0]
+    assert ends == pytest.approx((solve(mdp, goal).value, solve(mdp, bqrl.Mean()).value), abs=1e-9)
 
 
 @st.composite
@@ -202,7 +206,9 @@ def test_what_a_trade_off_cannot_do_is_refused_in_one_line():
     trade = tradeoff("SafeOrRisky", tau=0.1)
     with pytest.raises(ValueError, match="guarantee must be at most 12, the best guarantee, got 13"):
         trade.policy(13)
-    with pytest.raises(ValueError, match="objective must be a quantile or CVaR"):
+    with pytest.raises(ValueError, match="points must be omitted for a buffered quantile"):
+        tradeoff("SafeOrRisky", bqrl.Buffered(0.1, 0.05), points=100)
+    with pytest.raises(ValueError, match="objective must be a quantile, buffered or not"):
         tradeoff("SafeOrRisky", bqrl.Chance(3.0))
     with pytest.raises(ValueError, match="another level requires the trade-off of a quantile"):
         tradeoff("SafeOrRisky", bqrl.CVaR(0.1)).at(0.2)

@@ -98,7 +98,7 @@ def test_the_page_of_a_plan_embeds_what_the_folder_holds(report):
     assert os.path.getsize(report) < 2_500_000
     result = read(report.parent)
     assert {"guarantee_curve", "return_law", "policy_map", "strategies"} == set(result.charts)
-    for name in ("Levels", "Policy at τ = 0.4: the decisions to follow", "Return laws"):
+    for name in ("Levels", "Policy at level 0.4: the decisions to follow", "Return laws"):
         assert f"<summary>{name}</summary>" in html
 
 
@@ -504,9 +504,9 @@ def test_the_slider_along_the_price_of_certainty_in_a_browser(browser, tmp_path)
     assert [old != new for old, new in zip(planned, first, strict=True)].count(
         True
     ) >= 4  # sentence, law, map, red point
-    assert "Policy at τ = 0.1: the decisions to follow" in before
-    assert "Policy at τ = 0.1: the decisions to follow" not in after
-    assert "Policy at τ = 0.1, step 1: the decisions to follow" in after
+    assert "Policy at level 0.1: the decisions to follow" in before
+    assert "Policy at level 0.1: the decisions to follow" not in after
+    assert "Policy at level 0.1, step 1: the decisions to follow" in after
     assert move("tau", level + 4)["policy"] == "best"  # there are no steps at this level
     assert move("policy", 1)["policy"] == "best"
     move("tau", level)

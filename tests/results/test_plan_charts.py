@@ -204,7 +204,7 @@ def test_a_large_map_is_cut_and_says_so():
 def test_marks_of_a_buffered_plan_are_called_its_quantile():
     """Once "the promise", beside a sentence on another number."""
     model = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
-    for beta, what in ((0.0, "the promise"), (0.4, "the τ-quantile")):
+    for beta, what in ((0.0, "the promise"), (0.4, "the quantile")):
         plan = bqrl.solve(model, 0.4, beta)
         specs = [chart.to_dict() for chart in plan_charts([plan], bqrl.guarantee_curve(model)).values()]
         curve, law = (" ".join(spec["title"]["subtitle"]) for spec in specs)

@@ -14,7 +14,7 @@ The mean of another outcome of the model can take the place of the mean return: 
 while the needs still follow the reward. A mean that is minimised is maximised with the opposite sign.
 
 For CVaR in place of the quantile, the sweeps maximise (1 - w) E[G] + w CVaR for weights w (see mean_cvar.py), and the bound
-for a CVaR of at least c is min over w of (V(w) - w c) / (1 - w).
+for a CVaR of at least c is min over w of (V(w) - w c) / (1 - w); likewise for a buffered quantile, whose V(w) is bounded.
 
 Without an exact grid, policies come from returns rounded down, which proves their guarantees, and bounds from returns rounded
 up.
@@ -24,29 +24,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, exact_text, number, whole
 from bqrl.display import Charted, format_number
-from bqrl.errors import ArgumentError
-from bqrl.laws.law import reaches, size_of
+from bqrl.errors import ArgumentError, GridError
+from bqrl.laws.law import Law, reaches, size_of
 from bqrl.laws.objectives import Buffered, Objective, Quantile, check_objective
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.find_grid import cut_to_possible, rounded_grid
+from bqrl.mdp.find_grid import cut_to_possible, lattice, rounded_grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.outcomes import REWARD, check_known
+from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.expected import best_mean
 from bqrl.planners.plan import Plan, freeze
 from bqrl.planners.room import MAX_BYTES, check_memory, exact_grid
-from bqrl.planners.sweep import best_column, rounding_error, sweep
+from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep
 from bqrl.planners.terminal import MeanCVaR, plan_mean_cvar
+from bqrl.planners.widths import clipped_cost
 from bqrl.policies.forward import expected_rewards
 from bqrl.policies.protocol import Policy
 
 SWEEPS = 30  # for all guarantees of a large problem
+WIDTHS = 4  # of the buffer, for one weight of a buffered quantile
 FINISHING = 20  # further ones for its best guarantee
 QUICK_WORK = 2.0 / 1.5e-9  # outcomes times columns of all sweeps of a small problem: two seconds on two cores of 2024
 TRADE_POINTS = 5000  # of a rounded grid
@@ -233,12 +237,12 @@ def tradeoff(
     mdp : MDP or str
         The problem, or its name as for `solve`.
     objective : Objective or float
-        What is guaranteed: `Quantile(tau)`, `CVaR(tau)`, or the level of a quantile, as is `tau`.
+        What is guaranteed: `Quantile(tau)`, `CVaR(tau)`, a buffered quantile (on a lattice), or a level, as is `tau`.
     tau : float
         Quantile level in (0, 1).
     outcome : str
         The outcome of the model whose mean is traded for the guarantee, by default the return itself. The guarantee always
-        concerns the return. CVaR can only be traded for the mean return.
+        concerns the return. CVaR and buffered quantiles can only be traded for the mean return.
     minimise : bool
         Whether a lower mean of the outcome is better, as for costs; by default a higher one is.
     sweeps : int, optional
@@ -267,13 +271,17 @@ def tradeoff(
     sweeps = None if sweeps is None else whole(sweeps, "sweeps", 2)
     points = None if points is None else whole(points, "points", 2)
     max_bytes = number(max_bytes, "max_bytes", 0.0, ends="(]")
-    if isinstance(goal, Buffered) and goal.tau == goal.beta:
+    if isinstance(goal, Buffered):
         if outcome != REWARD or minimise:
             rule = "be a quantile for another outcome than the mean return"
             raise bad_value("objective", goal, rule, goal.label)
-        return _cvar_tradeoff(problem, goal, sweeps or SWEEPS, points, max_bytes)
+        if goal.beta == goal.tau:
+            return _cvar_tradeoff(problem, goal, sweeps or SWEEPS, points, max_bytes)
+        if points is not None:
+            raise bad_value("points", points, "be omitted for a buffered quantile, whose trade-off is exact")
+        return _buffered_tradeoff(problem, goal, sweeps or 2 * SWEEPS, max_bytes)
     if not isinstance(goal, Quantile):
-        raise bad_value("objective", goal, "be a quantile or CVaR", goal.label)
+        raise bad_value("objective", goal, "be a quantile, buffered or not", goal.label)
     grid, high = exact_grid(problem, max_bytes, or_rounded=True) if points is None else None, None
     exact = grid is not None
     if grid is None:
@@ -390,4 +398,66 @@ def _cvar_tradeoff(mdp: MDP, goal: Buffered, sweeps: int, points: int | None, ma
         mdp=mdp, objective=goal, guarantee=points_of[kept, 0], mean=points_of[kept, 1], bound=upper[kept],
         shortfall=np.array([found[order[i]].law.shortfall(points_of[i, 0]) for i in kept.tolist()]),
         exact=all(one.exact for one in found.values()), sweeps=len(found), recompute=lambda i: found[order[kept[i]]].policy,
+    )  # fmt: skip
+
+
+def _buffered_tradeoff(mdp: MDP, goal: Buffered, sweeps: int, max_bytes: float) -> Tradeoff:
+    """Return the trade-off between the mean and a buffered quantile Q, on the lattice of returns.
+
+    With F(z, d) of buffered.py, (1 - w) E[G] + w Q is max over z of the minimum over d of (1 - w) E[G] + w F(z, d) / beta. One
+    sweep per width d maximises the latter over policies for every z, so any widths give a bound. Here they lie between those
+    that matter for the two ends. Q is not concave, so every policy found counts, and the next weight is that at which the
+    neighbours furthest apart are equal.
+    """
+    grid = lattice(mdp)
+    if grid is None:
+        raise GridError("the trade-off of a buffered quantile requires returns on a lattice; use CVaR or a quantile")
+    check_memory(mdp, grid, max_bytes, sweeps=2)
+    tau, beta, z = goal.tau, goal.beta, grid.points(0)
+    safest, (best, neutral) = plan_buffered(mdp, tau, beta, max_bytes=max_bytes), best_mean(mdp)
+    law = law_bracket(mdp, neutral)[0]
+    found: list[tuple[float, float, Law, Policy]] = [(goal(law), best, law, neutral)]
+    size = size_of(z)
+    if safest.value > found[0][0] + SETTLED * size:
+        found.append((safest.value, safest.mean, safest.law, safest.policy))
+    spans = [
+        max(1.0, (one.quantile(tau) - one.quantile(tau - beta)) / grid.step) for _, _, one, _ in (found[0], found[-1])
+    ]
+    widths = np.unique(np.geomspace(spans[0], spans[1], WIDTHS).round()).tolist()
+    bounds = dict[float, float]()  # of the weighted sums, by weight
+    while (len(bounds) + 1) * len(widths) <= sweeps:
+        open_still = []
+        for one, two in pairwise(found):
+            more, less = two[0] - one[0], one[1] - two[1]
+            if all(abs(less / (less + more) - weight) > SETTLED for weight in bounds):
+                open_still.append((more * less, less / (less + more), one, two))
+        if not open_still:
+            break
+        _, weight, *ends = max(open_still, key=lambda each: each[0])
+        unit, lines, swept = (
+            weight * grid.step / beta,
+            [weight * z + (1.0 - weight) * best],
+            list[Sweep](),
+        )  # at width 0
+        for d in widths:
+            cost = unit * clipped_cost(d)
+            swept.append(sweep(mdp, grid, cost, extra=cost.size - 1, weight=1.0 - weight))
+            lines.append(weight * z + (tau - beta) * d * unit - swept[-1].root[: z.size])
+        own = np.min(lines, axis=0)
+        bounds[weight] = float(own.max())
+        targets = {float(z[own.argmax()]), *(law.quantile(tau) for _, _, law, _ in ends)}
+        for policy in (done.policy(target) for done in swept for target in sorted(targets)):
+            law = law_bracket(mdp, policy)[0]
+            found.append((goal(law), law.exact_mean, law, policy))
+        found.sort(key=lambda each: each[:2])
+        means = np.maximum.accumulate([-np.inf, *(mean for _, mean, _, _ in reversed(found))])[
+            -2::-1
+        ]  # of those behind
+        found = [one for one, behind in zip(found, means.tolist(), strict=True) if one[1] > behind + SETTLED * size]
+    values, means = (np.array([one[k] for one in found]) for k in (0, 1))
+    upper = np.minimum.reduce([np.full(values.size, best), *((v - w * values) / (1.0 - w) for w, v in bounds.items())])
+    return Tradeoff(
+        mdp=mdp, objective=goal, guarantee=values, mean=means, bound=np.maximum(upper, means),
+        shortfall=np.array([law.shortfall(value) for value, _, law, _ in found]), exact=True,
+        sweeps=len(bounds) * len(widths), recompute=lambda i: found[i][3],
     )  # fmt: skip

@@ -69,7 +69,7 @@ def library() -> str:
 def _table(name: str, short: str, table: ResultTable, decimal: str) -> dict[str, Any]:
     """A table for the template; its title is made from the `short` name."""
     csv, count = to_csv(table, decimal), len(table.rows)
-    title = re.sub(r"_step(\d+)$", r", step \1", re.sub(r"_tau(\d+)p(\d+)(?=$|_)", r" at τ = \1.\2", short))
+    title = re.sub(r"_step(\d+)$", r", step \1", re.sub(r"_tau(\d+)p(\d+)(?=$|_)", r" at level \1.\2", short))
     title = title.replace("_", " ").replace("tradeoff", "trade-off").capitalize()
     titles, cells = display_table(ResultTable(table.rows[:SHOWN_ROWS], titles=table.titles))
     return {

@@ -28,8 +28,8 @@ from bqrl.study.scores import spread_indices
 MAX_BARS, MAX_STATES, MAX_STAGES, MAX_LEGEND = 60, 30, 30, 30
 OUTSIDE = 0.005  # probability at each end of the returns that is collected in the outermost bar
 FAINT = "Where faint, the {} also depends on what was earned so far or on a random draw."
-LEVEL_TITLE = "level τ: share of {} that may fall short"
-WORST_TITLE = "level τ: share of the worst {}"
+LEVEL_TITLE = "share of {} that may fall short"
+WORST_TITLE = "share of the worst {}"
 DRAWN = np.r_[0.001, 0.0025, np.arange(1.0, 201.0) / 200.0]  # levels at which CVaR is drawn
 
 
@@ -104,7 +104,7 @@ def _promises(plans: Sequence[Plan]) -> tuple[str, dict[float, float]]:
     """What charts mark, and its value by level: the promise or, for buffered plans that are not robust, the quantile."""
     plans = [plan for plan in plans if plan.by_level]  # the values of others are not returns of a level
     if any(plan.beta > 0.0 and plan.attitude != "robust" for plan in plans):
-        return "the τ-quantile", {plan.tau: plan.law.quantile(plan.tau) for plan in plans}
+        return "the quantile", {plan.tau: plan.law.quantile(plan.tau) for plan in plans}
     return "the promise", {plan.tau: plan.value for plan in plans}
 
 
@@ -150,8 +150,11 @@ def curve_chart(
         mark.mark_point(filled=True, size=110, color=charts.RED, opacity=1).encode(y=drawn.y),
         text.encode(y=drawn.y, text="text:N"),
     ]
-    said = f"At level τ, more than 1 \N{MINUS SIGN} τ of all {words.runs} reach the curve."
-    said = f"At level τ: the mean over the worst share τ of {words.runs}." if averaged else said
+    said = (
+        f"The mean over this share of the worst {words.runs}."
+        if averaged
+        else f"All but this share of {words.runs} reach the curve."
+    )
     said += f" Red: {what} of the planned policy." if promises else ""
     said += "" if curve.exact else " Shaded: the uncertainty from rounding the returns."
     chart = follow_controls(alt.layer(*layers), promises or [0.1]).properties(
@@ -178,7 +181,9 @@ def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequen
     curves, first = [], trades[0]
     for trade in trades:
         x, y, bound = trade.guarantee, trade.mean, trade.bound
-        if trade.objective.beta == 0.0:  # a policy that guarantees more serves every guarantee below: steps
+        if (
+            trade.objective.beta < trade.objective.tau
+        ):  # a policy that guarantees more serves every guarantee below: steps
             x = np.r_[x[0] - 0.05 * (np.ptp(x) or 1.0), np.repeat(x, 2)[:-1]]
             y, bound = (np.repeat(part, 2) for part in (y, bound))
         label = "best mean" if len(trades) == 1 else trade.objective.label
@@ -209,7 +214,16 @@ def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequen
     mark = mark.transform_filter("datum.tau == tau && datum.policy == policy")
     point = mark.mark_point(filled=True, size=110, color=charts.RED, opacity=1)
     shown = follow_controls(altair().layer(*drawn.layers, point), [marked[0][0]])
-    return with_title(shown, "The price of certainty", f"{said} Red: the policy that is shown. {drawn.note}".strip())
+    said += " Red: the policy that is shown."
+    plans = {tau: mean for tau, policy, _, mean in marked if policy == "best"}
+    if any(
+        one.exact
+        and one.objective.beta == 0.0
+        and plans.get(one.objective.tau, np.inf) < one.mean[-1] - 1e-9 * float(np.abs(seen).max())
+        for one in trades
+    ):
+        said += " The planned policy keeps a margin for errors and lies below the line."
+    return with_title(shown, "The price of certainty", f"{said} {drawn.note}".strip())
 
 
 def law_chart(

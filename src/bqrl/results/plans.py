@@ -418,7 +418,7 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
     start = levels.index(solved.plans[0].tau)
     sentences, choices = [], list[Control]()
     if solved.plans[0].by_level:
-        choices.append(Control(name="tau", title="Level τ", values=levels, labels=labels, start=start))
+        choices.append(Control(name="tau", title="Level", values=levels, labels=labels, start=start))
     if solved.neutral is not None:
         choices.append(policy_control(solved.trades, solved.words))
         text = "Shown: the risk-neutral policy. Lines and numbers in red belong to the planned policy."

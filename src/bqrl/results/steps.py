@@ -10,13 +10,12 @@ import numpy as np
 
 from bqrl.display import format_number
 from bqrl.laws.law import Law, size_of
-from bqrl.laws.objectives import CVaR, Objective, Quantile
+from bqrl.laws.objectives import Objective, Quantile
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import REWARD
-from bqrl.planners.curve import curve_objective
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.plan import Plan
 from bqrl.planners.sweep import Sweep
@@ -69,7 +68,7 @@ def steps_along(trade: Tradeoff, rows: Iterable[int], words: Words) -> list[Step
 
 def row_sentence(trade: Tradeoff, i: int, words: Words) -> str:
     """One row of the curve in words: the guarantee, the mean, and their distances from the two ends."""
-    amount = words.amount(format_number(float(trade.guarantee[i]), direction=-1))
+    amount = words.amount(kept_number(trade.objective, float(trade.guarantee[i])))
     least = "" if trade.exact or trade.objective.beta == 0.0 else "at least "
     promise = words.promise(trade.objective, f"{least}{amount}")
     own = trade.outcome == REWARD
@@ -97,9 +96,14 @@ def mean_name(trade: Tradeoff) -> str:
     return "mean" if trade.outcome == REWARD else f"mean {trade.outcome.replace('_', ' ')}"
 
 
+def kept_number(objective: Objective, value: float) -> str:
+    """A guarantee, which is a possible return and not rounded much, or an average of returns with five digits."""
+    return format_number(value, 6 if isinstance(objective, Quantile) else 5, -1)
+
+
 def step_label(objective: Objective, value: float, words: Words) -> str:
     """What a step keeps, as the label of a slider: "guarantee 19,800 EUR"."""
-    amount = words.amount(format_number(value, direction=-1))
+    amount = words.amount(kept_number(objective, value))
     return f"guarantee {amount}" if isinstance(objective, Quantile) else f"{objective.label}: {amount}"
 
 
@@ -120,22 +124,24 @@ def step_tables(
 
 
 def quick_trades(mdp: MDP, plans: Sequence[Plan], curve: Any, words: Words) -> Trades:
-    """The trade-off of every plan with some of its policies, for quantiles and CVaR and if it takes a few seconds.
+    """The trade-off of every plan with some of its policies, for quantiles, buffered or not, and if it takes a few seconds.
 
     The policies are in the order of falling guarantees, without the risk-neutral one and without the plan itself. Without an
     exact grid, returns are rounded to as many points as the time allows.
     """
     goals = [plan.objective for plan in plans if plan.attitude == "nominal"]
-    shown = curve_objective(goals)
-    by_quantile, by_cvar = shown is Quantile, shown is CVaR
-    if len(goals) < len(plans) or shown is None:
+    by_quantile = all(isinstance(goal, Quantile) for goal in goals)
+    averaged = all(isinstance(goal, Buffered) for goal in goals)
+    between = any(isinstance(goal, Buffered) and goal.beta < goal.tau for goal in goals)
+    if len(goals) < len(plans) or not (by_quantile or averaged):
         return {}
-    exact: Grid | None = lattice(mdp) if by_cvar else None
+    exact: Grid | None = lattice(mdp) if averaged else None
+    if between and exact is None:
+        return {}
     if by_quantile and isinstance(curve, GuaranteeCurve) and curve.exact and isinstance(curve.sweep, Sweep):
         exact = curve.sweep.grid
-    room = (
-        TRADE_WORK / (SWEEPS + 2 * STEPS) / len(plans) / (2.0 if by_cvar else 1.0)
-    )  # CVaR has columns above the returns
+    # CVaR has columns above the returns, and with a buffer below the level several widths are swept and evaluated.
+    room = TRADE_WORK / (SWEEPS + 2 * STEPS) / len(plans) / (8.0 if between else 2.0 if averaged else 1.0)
     outcomes, points = np.array([mdp.stage(h).successor.size for h in range(mdp.H)]), None
     if exact is None:  # returns rounded down and up
         points = min(TRADE_POINTS, int(room / 2.0 / outcomes.sum()))
@@ -196,7 +202,7 @@ def policy_control(trades: Trades, words: Words) -> Control:
     labels = ["planned", *(f"step {i + 1} of {len(between)}" for i in between), "risk-neutral"]
     if alone is not None and trade is not None:  # at one level every step has one guarantee
         labels[1:-1] = [step_label(trade.objective, x.guarantee, words) for x in alone]
-    kept = "CVaR" if trade is not None and trade.objective.beta > 0.0 else "guarantee"
+    kept = "guarantee" if trade is None or trade.objective.beta == 0.0 else trade.objective.kind
     return Control(
         name="policy", title=f"Policy, from the best {kept} to the best mean" if between else "Policy", labels=labels,
         values=[ENDS[0], *map(step_name, between), ENDS[1]],

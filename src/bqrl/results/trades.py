@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bqrl.display import format_number
 from bqrl.planners.tradeoff import Tradeoff
 from bqrl.results.charts import with_charts
 from bqrl.results.plan_charts import law_chart, policy_chart, trade_chart
 from bqrl.results.plans import in_one_line, sizes
 from bqrl.results.result import Control, Result, Sentence, versions
-from bqrl.results.steps import step_tables, steps_along, trade_table
+from bqrl.results.steps import kept_number, step_tables, steps_along, trade_table
 from bqrl.results.words import Words
 from bqrl.study.scores import spread_indices
 
@@ -33,7 +32,7 @@ def trade_result(trade: Tradeoff, words: Words) -> Result:
         laws = {step.guarantee: step.law for step in steps}
         rounded, (what, promises) = any(step.rounded for step in steps), ("the promise", {key: key for key in keys})
         if trade.objective.beta > 0.0:
-            what, promises = "the τ-quantile", {key: law.quantile(trade.objective.tau) for key, law in laws.items()}
+            what, promises = "the quantile", {key: law.quantile(trade.objective.tau) for key, law in laws.items()}
         drawn["return_law"] = law_chart(laws, promises, what=what, rounded=rounded, words=words)
         shares = {step.guarantee: step.shares for step in steps if step.shares is not None}
         if shares:
@@ -41,7 +40,7 @@ def trade_result(trade: Tradeoff, words: Words) -> Result:
             drawn["policy_map"] = policy_chart(shares, *names, words=words)
         return drawn
 
-    labels = [words.amount(format_number(key, direction=-1)) for key in keys]
+    labels = [words.amount(kept_number(trade.objective, key)) for key in keys]
     kept = "Guarantee" if trade.objective.beta == 0.0 else trade.objective.label
     slider = Control(name="tau", title=kept, values=keys, labels=labels, start=len(keys) - 1)
     result = Result(
