@@ -17,70 +17,42 @@ promise, and the balls take the whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
-import numpy as np
-
-from bqrl.checks import bad_value, number, whole
+from bqrl.checks import bad_value, number
 from bqrl.display import Charted, views
-from bqrl.errors import ArgumentError, FileFormatError
-from bqrl.laws.law import Law
-from bqrl.laws.objectives import (
-    LEVEL_SLACK,
-    Buffered,
-    Objective,
-    Quantile,
-    check_objective,
-    quantile_objective,
-)
+from bqrl.laws.objectives import Objective, Quantile, check_objective
 from bqrl.logs.acceptability import Acceptability, acceptability
 from bqrl.logs.archive import estimate_arrays, fields
-from bqrl.logs.candidates import PLUG_IN, ROBUST_PLAN, Choice, Set, choose, usual_actions
-from bqrl.logs.limits import next_target, shares
-from bqrl.logs.observed import Observed, promised_levels
+from bqrl.logs.candidates import PLUG_IN, ROBUST_PLAN, Choice, choose, usual_actions
+from bqrl.logs.explained import Explained
 from bqrl.logs.posterior import PosteriorDraws, posterior_draws
-from bqrl.logs.trials import contradicted
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.files import write_arrays
 from bqrl.mdp.outcomes import REWARD
-from bqrl.planners.chance import Chance
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.facts import (
     Drift,
     Fact,
     Guaranteed,
-    LowersPromise,
-    NothingToLearn,
     Promised,
     SamePromise,
-    UncertainRow,
-    UnknownStart,
-    UntriedState,
     WorthMore,
 )
 from bqrl.planners.plan import Plan
-from bqrl.planners.robust import lowest_return
-from bqrl.planners.solve import solve
-from bqrl.planners.uncertain import half_radius, robust_value
-from bqrl.policies.protocol import Names, Policy
 
 # Assumptions that mention stages; {} is replaced by the word for a stage.
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
 POOLED = "their law is the same in every {}"
-MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
 INDEPENDENT = "the logged episodes are independent and follow one policy, which you keep"
 COMPLETE = "are complete, and none is longer"  # assumptions with these words also concern the old policy
-LOWERS = (
-    "the promise is higher without it",
-    "it allows more outcomes than the data show, and radii grow with their number",
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
-class Estimate(Observed, Charted):
+class Estimate(Explained, Charted):
     """A model estimated from logged episodes, with confidence balls; made by `fit`.
 
     `estimate.solve(tau)` returns a plan whose value is promised with the stated confidence. `limits`, `reason` and `projection`
@@ -105,12 +77,7 @@ class Estimate(Observed, Charted):
     (200, 1.0)
     """
 
-    refits: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
     events: tuple[IntArray, ...] = ()
-    trials: Mapping[str, Callable[[], Estimate]] = field(default_factory=dict)
-    _memo: dict[Any, Any] = field(default_factory=dict, repr=False)  # plans and limits by level
-
-    # -- plans ---------------------------------------------------------------------------------------------------------
 
     def solve(
         self, objective: Objective | float | None = None, beta: float = 0.0, *, tau: float | None = None,
@@ -167,19 +134,9 @@ class Estimate(Observed, Charted):
             self._memo[key] = plan
         return cast(Plan, self._memo[key])
 
-    def _require_range(self, goal: Objective) -> NoReturn:
-        """Raise the error for an objective that depends on how low unseen rewards are."""
-        rule = f"be given to fit for the {goal.label}, because an unseen outcome has no lowest reward otherwise"
-        raise bad_value("reward_range", None, rule, "none")
-
-    @property
-    def _unlearnt(self) -> FloatArray:
-        """The radii without any data, shape (H, S, A): 2, and 0 where rows are declared known."""
-        return np.broadcast_to(np.where(self.balls.known, 0.0, 2.0), (self.mdp.H, self.mdp.S, self.mdp.A))
-
     def _new_plan(self, goal: Objective, at_least: float | None, options: dict[str, Any]) -> Plan:
         """Return the plan of `solve`."""
-        plan = self._solve_robust(goal, *self._ball(1), self.start_error(), options)
+        plan = self._robust_plan(goal, options)
         if at_least is not None and at_least > plan.value:
             highest = "this log promises nothing" if plan.value == -math.inf else f"be at most {plan.value:g}"
             raise bad_value("at_least", at_least, f"{highest}, the highest promise", remedy="lower it")
@@ -212,54 +169,14 @@ class Estimate(Observed, Charted):
             return robust
         least = plan.value if at_least is None else at_least
         return choose(
-            self._kernels(plan.tau), robust, plug_in, usual_actions(self.mdp, self.tries), plan.objective, least
+            self._kernels(plan.tau),
+            robust,
+            plan.details["shortfall"],
+            plug_in,
+            usual_actions(self.mdp, self.tries),
+            plan.objective,
+            least,
         )
-
-    def _kernels(self, tau: float) -> Set:
-        """Return the kernels of the balls, with the level that remains for them."""
-        radius, missing = self._ball(1)
-        half = half_radius(self.mdp, radius)
-        outside = None if missing is None else np.where(half > 0.0, missing.reshape(half.shape), 0.0)
-        return Set(mdp=self.mdp, half=half, missing=outside, level=tau - self.start_error())
-
-    def promise_of(self, policy: Any, tau: Objective | float, beta: float = 0.0) -> float:
-        """Return what a policy is proven to guarantee for every kernel of the balls, hence with the estimate's confidence.
-
-        Parameters
-        ----------
-        policy : Policy or Plan
-            A policy for `estimate.mdp`.
-        tau : Quantile, Buffered or float
-            The objective, or the level of a quantile in (0, 1).
-        beta : float
-            Buffer of the level.
-
-        Returns
-        -------
-        float
-            -inf if nothing is promised. Such promises hold for all policies at once, so the policy may be chosen after the
-            log was seen.
-
-        Examples
-        --------
-        >>> import bqrl
-        >>> log = {"episode": range(200), "state": [0] * 200, "action": [0] * 200, "reward": [1.0] * 200}
-        >>> estimate = bqrl.fit(log, reward_range=(0, 1))
-        >>> estimate.promise_of(estimate.plug_in(0.5), tau=0.5)
-        1.0
-        """
-        tau, beta = promised_levels(tau, beta)
-        played = policy.policy if isinstance(policy, Plan) else policy
-        kernels = self._kernels(tau)
-        if kernels.level <= (LEVEL_SLACK if beta > 0.0 else 0.0):
-            return -math.inf
-        if beta == 0.0:
-            value = kernels.promise_of(played)
-        else:
-            inner = min(beta, kernels.level)
-            value = robust_value(self.mdp, played, kernels.level, inner, kernels.half, kernels.missing)
-            value = self._with_worst(value, inner, beta)
-        return -math.inf if self._below_all(value) else value
 
     def _same_promise(self, plan: Plan, chosen: Choice, at_least: float | None) -> list[Fact]:
         """Return the fact that another policy than the robust plan is handed out."""
@@ -282,101 +199,6 @@ class Estimate(Observed, Charted):
         if self.trivial(promise):
             return []
         return [WorthMore(objective=plan.objective, value=value, chosen=least, promise=promise)]
-
-    def _lowered(self, goal: Objective, value: float) -> list[Fact]:
-        """Return the fact that the declared support lowers the promise, as it may; empty if it does not."""
-        if "support" not in self.refits:
-            return []
-        try:
-            without = self.refits["support"]()._projected_value(goal, 1)
-        except (ArgumentError, FileFormatError):  # the log cannot be fitted without it
-            return []
-        if without <= value:
-            return []
-        return [LowersPromise(declaration="support", objective=goal, value=value, without=without, why=LOWERS[1])]
-
-    def plug_in(self, tau: Objective | float, beta: float = 0.0, **options: Any) -> Plan:
-        """Return the plan that treats the empirical model as the true one; its value is not a promise."""
-        plan = solve(self.mdp, tau, beta, **options)
-        self._name(plan.policy)
-        return plan
-
-    def _name(self, policy: Policy) -> None:
-        """Let a policy carry the names of states and actions, so that it can be played in another model that has them."""
-        if self.mdp.state_names is not None and self.mdp.action_names is not None:
-            policy.names = Names(self.mdp.state_names, self.mdp.action_names)
-
-    def without_data(self, tau: Objective | float, beta: float = 0.0) -> float:
-        """Return what the declarations guarantee for any observed frequencies: the promise if every radius were 2.
-
-        Only rows that are declared known keep their radius 0. A promise that is not higher uses no data.
-
-        Parameters
-        ----------
-        tau : Objective or float
-            The objective, or the level of a quantile in (0, 1).
-        beta : float
-            Buffer of the level.
-
-        Returns
-        -------
-        float
-            -inf if nothing is guaranteed.
-        """
-        key = "without data", check_objective(tau, beta=beta)
-        if key not in self._memo:
-            self._memo[key] = self._solve_robust(key[1], self._unlearnt, None, self.start_error(), {}).value
-        return cast(float, self._memo[key])
-
-    def _uses_no_data(self, goal: Objective, value: float) -> bool:
-        """Return whether a promise is not higher than the one without data."""
-        least = self.without_data(goal)
-        return value <= least + 1e-9 * max(1.0, abs(least)) if math.isfinite(least) else value == least
-
-    def _solve_robust(
-        self, goal: Objective, radius: FloatArray, missing: FloatArray | None, error: float, options: dict[str, Any]
-    ) -> Plan:
-        """Return the robust plan for these radii, unseen masses and error of the first state."""
-        if self._has_misses and not isinstance(goal, Quantile | Chance):
-            self._require_range(goal)
-        ball = options | {"radius": radius, "attitude": "robust", "missing": missing}
-        if not isinstance(goal, Quantile | Buffered):
-            asked = goal
-            if isinstance(goal, Chance) and self._has_misses:  # unseen outcomes miss also the lowest targets
-                asked = Chance(max(goal.target, self.lowest))
-            plan = solve(self.mdp, asked, start_error=error, **ball)
-            value = plan.value
-        elif (level := goal.tau - error) <= (LEVEL_SLACK if goal.beta > 0.0 else 0.0):
-            plan, value = self.plug_in(goal, **options), -math.inf
-        else:
-            inner = min(goal.beta, level)
-            plan = solve(self.mdp, level, inner, **ball)
-            value = self._with_worst(plan.value, inner, goal.beta)
-            value = -math.inf if self._below_all(value) else value
-        details = plan.details | {"confidence": self.confidence, "assumptions": self.assumptions, "start_error": error}
-        return replace(plan, objective=goal, value=value, nominal=goal(plan.law), attitude="robust", details=details)
-
-    def _with_worst(self, value: float, inner: float, beta: float) -> float:
-        """Return a buffered quantile whose levels below the start error contribute the lowest return."""
-        return (inner * value + (beta - inner) * lowest_return(self.mdp)) / beta if beta > inner else value
-
-    def _below_all(self, value: float) -> bool:
-        """Return whether a value lies below all returns that are possible without an unseen outcome."""
-        return self._has_misses and value < self.lowest - 1e-9 * abs(self.lowest)
-
-    def _ball(self, more: int) -> tuple[FloatArray, FloatArray | None]:
-        """Return the radii and the bounds on unseen mass of the rows, shape (H, S, A), with `more` times as many episodes."""
-        shape = (self.mdp.H, self.mdp.S, self.mdp.A)
-        missing = self.balls.missing(more)
-        unseen = None if missing is None else np.broadcast_to(missing, shape)
-        return np.broadcast_to(self.balls.radii(more), shape), unseen
-
-    def trivial(self, value: float, objective: Objective | None = None) -> bool:
-        """Return whether a promise, by default of a quantile, is useless: -inf or what the lowest possible return gives."""
-        lowest = 0.0 if objective is not None and objective.probability else -math.inf
-        if math.isfinite(self.floor):
-            lowest = self.floor if objective is None else objective(Law([self.floor], [1.0]))
-        return value == -math.inf or (math.isfinite(lowest) and value <= lowest + 1e-9 * max(1.0, abs(lowest)))
 
     def _promised(self, goal: Objective, value: float) -> Promised:
         """Return the promise as a fact, with its assumptions."""
@@ -474,187 +296,6 @@ class Estimate(Observed, Charted):
         [(0.0, 'old', 1.0), (20000.0, 'new', 1.0)]
         """
         return acceptability(self, self.events, policies, cost, effect, thresholds, draws, prior, seed, discounts)
-
-    # -- what limits the promise -----------------------------------------------------------------------------------------
-
-    def limits(self, tau: Objective | float, top: int = 10) -> list[dict[str, Any]]:
-        """Return the rows whose uncertainty costs most, for the lowest target that is not promised.
-
-        Parameters
-        ----------
-        tau : Quantile, Buffered or float
-            The objective, or the level of a quantile in (0, 1).
-        top : int
-            Number of rows.
-
-        Returns
-        -------
-        list of dict
-            stage (from 1; None if pooled), state, action, visits, radius and `cost`: the row's share of the difference between
-            the worst-case and the empirical probability of missing the target. The costs of all rows add up to it.
-        """
-        tau, _ = promised_levels(tau)
-        costs, _, target = self._shares(tau)
-        order = np.argsort(-costs, axis=None, kind="stable")[: whole(top, "top", 1)]
-        rows = (tuple(map(int, np.unravel_index(q, costs.shape))) for q in order if costs.flat[q] > 0.0)
-        radii = self.radii
-        return [self._describe(row, radii) | {"cost": float(costs[row]), "target": target} for row in rows]
-
-    def _shares(self, tau: float) -> tuple[FloatArray, FloatArray, float]:
-        """Return the costs of rows, the probabilities of states, and the lowest target that is not promised."""
-        if tau not in self._memo:
-            radius, missing = self._ball(1)
-            target = next_target(self.mdp, radius, tau - self.start_error(), missing)
-            self._memo[tau] = *shares(self.mdp, radius, target, missing), target
-        return cast(tuple[FloatArray, FloatArray, float], self._memo[tau])
-
-    def reason(self, tau: Objective | float, stage: str = "stage", beta: float = 0.0) -> str | None:
-        """Return one line on why no useful promise is possible, which names the decisive row; None if there is a useful promise.
-
-        Parameters
-        ----------
-        tau : Quantile, Buffered or float
-            The objective, or the level of a quantile in (0, 1).
-        stage : str
-            The word for a stage.
-        beta : float
-            Buffer of the promise.
-
-        Returns
-        -------
-        str or None
-            A promise is useful if it exceeds the lowest possible return and what is guaranteed without data.
-        """
-        found = self.obstacle(tau, beta)
-        return None if found is None else str(views().remark(found, views().Words(title="", stage=stage)))
-
-    def obstacle(self, tau: Objective | float, beta: float = 0.0) -> Fact | None:
-        """Return the fact behind `reason`: what prevents a useful promise; None if there is a useful promise."""
-        tau, beta = promised_levels(tau, beta)
-        goal = quantile_objective(tau, beta)
-        value = self.solve(goal).value
-        if not self.trivial(value) and (not self._uses_no_data(goal, value) or self._is_exact):
-            return None
-        if self.start_error() >= tau:
-            return UnknownStart(mass=self.start_error())
-        costs, met, _ = self._shares(tau)
-        rows = self.limits(tau, top=1)
-        untried = np.broadcast_to(self._untried_states(), met.shape) * met  # such a state is entered once at most
-        s = int(untried.sum(axis=0).argmax())
-        h, entered = int(untried[:, s].argmax()), float(untried[:, s].sum())
-        if entered > (rows[0]["cost"] if rows else 0.0):
-            if self.uncounted[0 if self.mdp.stationary else h, s]:
-                return self._open([s])
-            place = None if self.mdp.stationary else h + 1
-            return UntriedState(state=self.mdp.state_label(s), stage=place, probability=entered)
-        if not rows:
-            return NothingToLearn()
-        row, worst = rows[0], costs.argmax()
-        return UncertainRow(
-            **{key: row[key] for key in ("state", "action", "stage", "visits", "radius")},
-            observations=int(self.counts.flat[worst]), outcomes=int(self.balls.seen.flat[worst]),
-            among=int(np.count_nonzero(costs > 0.0)) if row["cost"] < costs.sum() / 2.0 else 0,
-        )  # fmt: skip
-
-    @property
-    def _is_exact(self) -> bool:
-        """Whether every row is known exactly, so that there is nothing to learn from a log."""
-        return not np.any(self.mdp.available & (self.radii > 0.0))
-
-    def gains(self, tau: Objective | float, beta: float = 0.0) -> list[dict[str, Any]]:
-        """Return what each declaration adds to the promise, found by fitting the log again without it.
-
-        Parameters
-        ----------
-        tau : Objective or float
-            The objective, or the level of a quantile in (0, 1).
-        beta : float
-            Buffer of the level.
-
-        Returns
-        -------
-        list of dict
-            `declaration`; `without` and `value`, the promise without it and with it; and `note`, the reason if the log
-            cannot be fitted without it (`without` is then None) or if the promise is higher without it. The list is empty
-            if nothing was declared, and for an estimate from a file. Each promise holds with the stated confidence; the
-            higher of two promises need not, so choose the declarations before you see the promises.
-        """
-        goal = check_objective(tau, beta=beta)
-        value = self.solve(goal).value if self.refits else math.nan
-        found = []
-        for name, refit in self.refits.items():
-            try:
-                without, note = refit()._projected_value(goal, 1), ""
-            except (ArgumentError, FileFormatError) as fault:
-                missing = isinstance(fault, ArgumentError) and fault.value is None
-                without, note = None, f"it requires {fault.name}" if missing else str(fault)
-            if without is not None and without > value:
-                note = LOWERS[name in ("support", MODEL)]
-            found.append({"declaration": name, "without": without, "value": value, "note": note})
-        return found
-
-    def helps(self, tau: Objective | float, beta: float = 0.0) -> list[dict[str, Any]]:
-        """Return what would raise the promise, best first: further declarations, and events that could be recorded.
-
-        The log is fitted again with each declaration that it does not contradict. These are projections: a declaration must be
-        true before it is made, and it is not true because it helps.
-
-        Parameters
-        ----------
-        tau : Objective or float
-            The objective, or the level of a quantile in (0, 1).
-        beta : float
-            Buffer of the level.
-
-        Returns
-        -------
-        list of dict
-            `step`, in words; `value` and `with_it`, the promise of the new plan now and the projected one. Steps that do not
-            raise the promise are left out; the list is empty for an estimate from a file.
-        """
-        goal = check_objective(tau, beta=beta)
-        found, value = [], self.solve(goal).value if self.trials else math.nan
-        for step, trial in self.trials.items():
-            try:
-                other = trial()
-            except (ArgumentError, FileFormatError):  # the log contradicts it
-                continue
-            if not contradicted(self.mdp, other.mdp, (self.radii, other.radii), self.seen):
-                projected = other._projected_value(goal, 1)
-                if projected > value + (1e-9 * abs(value) if math.isfinite(value) else 0.0):
-                    found.append({"step": step, "value": value, "with_it": projected})
-        return sorted(found, key=lambda one: -float(one["with_it"]))
-
-    def projection(
-        self, tau: Objective | float, factors: tuple[int, ...] = (2, 4, 10), beta: float = 0.0
-    ) -> list[dict[str, Any]]:
-        """Return the promises that more data with the same frequencies would give; these are projections, not promises.
-
-        Parameters
-        ----------
-        tau : Objective or float
-            The objective, or the level of a quantile in (0, 1).
-        factors : tuple of int
-            Multiples of the number of episodes.
-        beta : float
-            Buffer.
-
-        Returns
-        -------
-        list of dict
-            factor, episodes (transitions, for a table of counts), value.
-        """
-        goal = check_objective(tau, beta=beta)
-        return [
-            {"factor": more, f"{self._unit}s": self._size * more, "value": self._projected_value(goal, more)}
-            for more in (whole(factor, "factors", 1) for factor in factors)
-        ]
-
-    def _projected_value(self, goal: Objective, more: int) -> float:
-        """Return the promise with `more` times as many episodes of the same frequencies."""
-        return self._solve_robust(goal, *self._ball(more), self.start_error(more), {}).value
-
-    # -- rows, words, files ----------------------------------------------------------------------------------------------
 
     def chart(self, tau: Objective | float | None = None, *, title: bool | str = True) -> Any:
         """Draw the visits and radii of the rows and, with a level, compare the promise with other plans.

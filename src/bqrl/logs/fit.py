@@ -14,7 +14,8 @@ from bqrl.display import format_number
 from bqrl.logs.drift import action_drift
 from bqrl.logs.empirical import Declared, empirical
 from bqrl.logs.episodes import ENDED, Episodes, order_episodes
-from bqrl.logs.estimate import BY_STAGE, MODEL, POOLED, Estimate
+from bqrl.logs.estimate import BY_STAGE, POOLED, Estimate
+from bqrl.logs.explained import MODEL
 from bqrl.logs.known_model import check_absorbing, from_model, with_events
 from bqrl.logs.known_rows import copy_rows, known_rows
 from bqrl.logs.played import is_environment, play_log

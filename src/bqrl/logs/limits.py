@@ -14,7 +14,7 @@ import numpy as np
 from bqrl.loops.ball import follow, push_needs
 from bqrl.loops.layout import Rows
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.find_grid import rounded_grid
+from bqrl.mdp.find_grid import returns_grid, rounded_grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import BRACKET_POINTS
@@ -22,10 +22,30 @@ from bqrl.planners.room import exact_grid
 from bqrl.planners.sweep import ROBUST, best_column, sweep
 from bqrl.planners.uncertain import half_radius
 
+EXACT_WORK = (
+    5e8  # elementary steps of a sweep; where an exact grid takes more, returns are rounded down to fewer points
+)
+ROUNDED_WORK = 5e7
+FEWEST = 1000
 
-def next_target(mdp: MDP, radius: FloatArray, level: float, missing: FloatArray | None = None) -> float:
+
+def coarse_points(mdp: MDP) -> int | None:
+    """Return the number of points to which returns are rounded where a finer grid would take too long; None elsewhere."""
+    columns = returns_grid(mdp)
+    finest, cells = (
+        (BRACKET_POINTS, BRACKET_POINTS * mdp.H) if columns is None else (int(columns.size[0]), columns.cells)
+    )
+    work = mdp.successor.size / len(mdp.available) * cells
+    if work <= EXACT_WORK:
+        return None
+    return int(np.clip(ROUNDED_WORK / work * finest, FEWEST, BRACKET_POINTS))
+
+
+def next_target(
+    mdp: MDP, radius: FloatArray, level: float, missing: FloatArray | None = None, points: int | None = None
+) -> float:
     """Return the lowest target that the robust sweep does not reach at this level, or the highest return if it reaches all."""
-    columns = _columns(mdp)
+    columns = _columns(mdp, points)
     outside = None if missing is None else missing.reshape(mdp.H, -1)
     done = sweep(mdp, columns, half=half_radius(mdp, radius), sense=ROBUST, missing=outside, policy=False)
     highest = int(columns.size[0]) - 1
@@ -33,7 +53,7 @@ def next_target(mdp: MDP, radius: FloatArray, level: float, missing: FloatArray 
 
 
 def shares(
-    mdp: MDP, radius: FloatArray, target: float, missing: FloatArray | None = None
+    mdp: MDP, radius: FloatArray, target: float, missing: FloatArray | None = None, points: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the cost of every row's uncertainty, and the probability of every state while the target is not yet reached.
 
@@ -47,7 +67,7 @@ def shares(
     met : ndarray of shape (H, S)
         Probability of being in each state at each stage with the target not yet reached.
     """
-    columns, half = _columns(mdp), half_radius(mdp, radius)
+    columns, half = _columns(mdp, points), half_radius(mdp, radius)
     outside = None if missing is None else missing.reshape(mdp.H, -1)
     done = sweep(mdp, columns, half=half, sense=ROBUST, missing=outside, keep=True)
     assert done.values is not None
@@ -70,6 +90,7 @@ def shares(
     return costs, met
 
 
-def _columns(mdp: MDP) -> Grid:
-    """Return the exact grid of returns, or one rounded down."""
-    return exact_grid(mdp, or_rounded=True) or rounded_grid(mdp, BRACKET_POINTS)
+def _columns(mdp: MDP, points: int | None) -> Grid:
+    """Return the exact grid of returns, or one rounded down, to `points` points if given."""
+    exact = exact_grid(mdp, or_rounded=True) if points is None else None
+    return exact or rounded_grid(mdp, points or BRACKET_POINTS)
