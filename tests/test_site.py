@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,12 @@ def test_pictures_become_charts_and_other_images_stay(site, monkeypatch):
     assert '<div class="bqrl-chart" role="img" aria-label="A window"></div>' in page
     assert "![Runs](images/learning.png)" in page
     assert page.count("</script>") == 3
+
+
+def test_pages_of_the_reference_differ_in_more_than_case():
+    named = runpy.run_path(str(ROOT / "docs" / "site" / "conf.py"))["autosummary_filename_map"]
+    pages = [named.get(f"bqrl.{name}", f"bqrl.{name}").lower() for name in bqrl.__all__]
+    assert len(set(pages)) == len(pages)
 
 
 def test_a_page_that_loads_from_the_internet_is_noticed(site, tmp_path):

@@ -13,6 +13,9 @@ exclude_patterns = ["files"]
 templates_path = ["templates"]
 
 autosummary_generate = True
+autosummary_filename_map = {  # Tradeoff and tradeoff: some file systems do not tell names in upper and lower case apart
+    f"bqrl.{name}": f"bqrl.{name}-class" for name in bqrl.__all__ if name != name.lower() in bqrl.__all__
+}
 autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.learners.callbacks import JsonLines, TensorBoard, chain_callbacks
+from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.run import Run
 
 MODEL = bqrl.envs.make("AssetSelling", offers=4, start=1)
@@ -77,12 +77,13 @@ def test_a_continued_run_leaves_the_log_of_an_uninterrupted_one(tmp_path):
     with JsonLines(whole) as log:
         bqrl.learn(MODEL, **arguments, callback=log)
 
-    def stop(episode, _):
+    def stop(episode, numbers):
+        log(episode, numbers)
         if episode == 13:
             raise KeyboardInterrupt
 
     with JsonLines(parts) as log, pytest.raises(KeyboardInterrupt):
-        bqrl.learn(MODEL, **arguments, callback=chain_callbacks(log, stop), checkpoint=saved, checkpoint_every=6)
+        bqrl.learn(MODEL, **arguments, callback=stop, checkpoint=saved, checkpoint_every=6)
     with parts.open("a") as file:
         file.write('{"episode": 14, "ret')  # a line cut off by a crash
     assert lines_begun(parts) == 15
@@ -108,15 +109,6 @@ def test_a_refused_file_is_one_line(tmp_path):
         JsonLines(tmp_path / "nowhere" / "log.jsonl")
     with pytest.raises(IsADirectoryError, match=r"is a folder; give the name of a file$"):
         JsonLines(tmp_path)
-
-
-def test_together_calls_each_in_turn():
-    called = []
-    both = chain_callbacks(lambda t, _: called.append((1, t)), lambda t, _: called.append((2, t)))
-    both(4, {})
-    assert called == [(1, 4), (2, 4)]
-    assert chain_callbacks() is None
-    assert chain_callbacks(called.append) == called.append
 
 
 def test_numbers_are_collected_only_where_somebody_wants_them():

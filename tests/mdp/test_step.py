@@ -128,7 +128,7 @@ def model(step=good, actions=("go",), noise=None, horizon=2, start=0, **options)
 BAD = [
     ("step is no function", lambda: model(step=3), TypeError, "step must be a function (state, action, event), got 3"),
     ("step takes two arguments", lambda: model(step=lambda s, a: (s, 0)), ValueError, "takes 2 positional arguments but 3 were given"),
-    ("step raises", lambda: model(step=lambda s, a, e: 1 // e), ValueError, "step(0, 'go', 0) must return (next_state, reward), got ZeroDivisionError: integer division or modulo by zero"),
+    ("step raises", lambda: model(step=lambda s, a, e: [][e]), ValueError, "step(0, 'go', 0) must return (next_state, reward), got IndexError: list index out of range"),
     ("reward is NaN", lambda: model(step=lambda s, a, e: (s, math.nan)), ValueError, "step(0, 'go', 0) must return a finite reward, got nan"),
     ("reward is a word", lambda: model(step=lambda s, a, e: (s, "x")), ValueError, "step(0, 'go', 0) must return a finite reward, got 'x'"),
     ("next state is NaN", lambda: model(step=lambda s, a, e: (math.nan, 0.0)), ValueError, "step(0, 'go', 0) must return a next state that equals itself, got nan"),
@@ -144,7 +144,7 @@ BAD = [
     ("no actions in a state", lambda: model(actions=lambda s: []), ValueError, "actions must not be empty, got none in state 0"),
     ("actions are one", lambda: model(actions=3), TypeError, "actions must be a list, got 3"),
     ("actions are a word", lambda: model(actions="go"), TypeError, "actions must be a list, got 'go'"),
-    ("actions raise", lambda: model(actions=lambda s: [1 // s]), ValueError, "actions(0) must return a list, got ZeroDivisionError: integer division or modulo by zero"),
+    ("actions raise", lambda: model(actions=lambda s: [][s]), ValueError, "actions(0) must return a list, got IndexError: list index out of range"),
     ("actions twice", lambda: model(actions=["a", "a"]), ValueError, "actions must be distinct, got ['a', 'a']"),
     ("unhashable action", lambda: model(actions=[[1]]), TypeError, "actions must be hashable, got [1]"),
     ("horizon 0", lambda: model(horizon=0), ValueError, "horizon must be "),

@@ -35,7 +35,7 @@ PANELS = {
     "Trade-offs, errors and rules": "at_least margin secondary off radius attitude randomized rule order",
     "Comparison": "policy below compare",
     "The problem": "horizon start columns rewards discount discount_rate",
-    "What may be declared": "stationary reward_range reward_by support ends absorbing known model round_rewards adaptive",
+    "What may be declared": "stationary reward_range reward_by support ends absorbing known round_rewards adaptive",
     "Posterior draws": "psa cost effect threshold",
     "How it is computed": "planner arithmetic points gap max_nodes max_memory folder precision cluster workers delta",
     "Words": "title unit stage_name run_name return_name state_name action_name",

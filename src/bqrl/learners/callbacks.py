@@ -3,7 +3,7 @@
     with JsonLines("episodes.jsonl") as log:
         bqrl.learn(mdp, callback=log)
 
-A callback is any function of the episode and a dict of numbers; `chain_callbacks` combines several callbacks.
+A callback is any function of the episode and a dict of numbers.
 """
 
 from __future__ import annotations
@@ -107,18 +107,6 @@ class TensorBoard(_Log):
     def close(self) -> None:
         """Write what is left and close the files."""
         self._writer.close()
-
-
-def chain_callbacks(*callbacks: Callback) -> Callback | None:
-    """Return one callback that calls each in turn; None without callbacks, so that `learn` does not collect numbers."""
-    if not callbacks:
-        return None
-
-    def each(episode: int, numbers: dict[str, Any]) -> None:
-        for callback in callbacks:
-            callback(episode, numbers)
-
-    return callbacks[0] if len(callbacks) == 1 else each
 
 
 def _to_plain(value: Any) -> Any:

@@ -83,7 +83,7 @@ def solve(
 
     Parameters
     ----------
-    mdp : MDP, GridModel or str
+    mdp : MDP, GridModel, StepModel or str
         The problem, or the name of one of `bqrl.envs.names()`; `bqrl.load` reads a file.
     objective : Objective or float
         `Quantile(0.1)`, `CVaR(0.1)`, `Buffered(0.1, 0.03)`, `Mean()`, `Chance(100)`, `MeanCVaR(0.1, 0.5)`, `Entropic(0.5)` or

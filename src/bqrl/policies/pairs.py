@@ -198,7 +198,8 @@ def _deduplicate(s: IntArray, memory: Any) -> tuple[IntArray, IntArray]:
     try:
         number = np.array([found.setdefault(pair, len(found)) for pair in pairs])
     except TypeError as fault:
-        raise PolicyError(f"the memory of a policy must be hashable, got {fault}; return a tuple") from None
+        kind = str(fault).rpartition("unhashable type: ")[2].rstrip(")")  # Python 3.14 says more than that
+        raise PolicyError(f"the memory of a policy must be hashable, got {kind}; return a tuple") from None
     return np.unique(number, return_index=True)[1], number
 
 

@@ -280,8 +280,8 @@ def held_sentence(held: Stress, words: Words = PLAIN) -> str:
     ]
     said = f"if probabilities are off by up to {'; '.join(parts)[3:]}"
     last = held.overtaken
-    since = "" if last is None else f"; from {percent(last)} on" if last > 0.0 else "; as in the model itself"
-    return sentence(f"{said}{since and f'{since} no more than the risk-neutral policy'}")
+    since = f"from {percent(last)}" if last else "even without errors"
+    return sentence(said if last is None else f"{said}; {since} the risk-neutral policy promises at least as much")
 
 
 def margin_sentence(mean: float, others: Mapping[float, float]) -> str:
