@@ -368,6 +368,7 @@ class Envelope(Learner):
         else:
             return False
         self._build(self._size())
+        self.tried = 0  # trials of the former network do not count
         return True
 
     def _lattice(self) -> float:
