@@ -55,10 +55,12 @@ class BoxWorld(GymWorld):
         rewards, masks, masked = np.zeros((n, H)), np.ones((n, H + 1, self.A), bool), "action_mask" in info
         memory, playing = actor.start_many(np.zeros(n)), np.ones(n, bool)
         for h in range(H):
-            if masked:
-                masks[playing, h] = np.asarray(info["action_mask"], bool)[:n][playing]
             a = np.zeros(env.num_envs, np.int64)
-            a[:n] = actor.act_many(h, seen[:n], memory, masks[:, h] if masked else None)
+            if masked:
+                allowed = np.asarray(info["action_mask"], bool)
+                masks[playing, h], a = allowed[:n][playing], allowed.argmax(axis=1)
+            chosen = actor.act_many(h, seen[:n], memory, masks[:, h] if masked else None)
+            a[:n][playing] = chosen[playing]
             observation, reward, ended, cut, info = env.step(a + self._first_action)
             reward, ended, cut = (np.asarray(part)[:n] for part in (reward, ended, cut))
             if np.any(playing & cut & ~ended.astype(bool)) and h + 1 < H:

@@ -82,6 +82,10 @@ class ModelWorld(World):
             self.follower.play(behaviour, u, *episode[:3])  # type: ignore[arg-type]
         else:
             self.follow(behaviour, u, episode)
+        return self._with_events(u, episode)
+
+    def _with_events(self, u: FloatArray, episode: Episode) -> Episode:
+        """Return the episode with its events if they are observed."""
         if self._source is not None:
             episode = episode._replace(events=np.empty(self.mdp.H, np.int64))
             find_events(self._source, u, episode)
@@ -89,7 +93,7 @@ class ModelWorld(World):
 
     def play_many(self, behaviour: Policy, n: int, chance: np.random.Generator) -> list[Episode]:
         """Play several episodes, stage by stage if there is more than one; each has the uniforms that it has in `play`."""
-        if n == 1 or self._source is not None:
+        if n == 1 or isinstance(behaviour, (MixturePolicy, StochasticPolicy)):
             return super().play_many(behaviour, n, chance)
         mdp, u = self.mdp, self.rng.random((n, self.mdp.H + 1))
         states, actions, rewards = (
@@ -107,7 +111,9 @@ class ModelWorld(World):
             draw_many(stage.row_start, stage.probability, s * mdp.A + a, u[:, 1 + h], outcome)
             actions[:, h], rewards[:, h], states[:, h + 1] = a, stage.reward[outcome], stage.successor[outcome]
             memory = behaviour.next_many(memory, h, s, a, rewards[:, h], states[:, h + 1])
-        return [Episode(*parts) for parts in zip(states, actions, rewards, strict=True)]
+        return [
+            self._with_events(draws, Episode(*parts)) for draws, *parts in zip(u, states, actions, rewards, strict=True)
+        ]
 
     def follow(self, policy: Policy, u: FloatArray, episode: Episode) -> None:
         """Play one episode of a policy through its own methods."""
