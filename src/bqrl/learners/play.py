@@ -111,9 +111,7 @@ class ModelWorld(World):
             draw_many(stage.row_start, stage.probability, s * mdp.A + a, u[:, 1 + h], outcome)
             actions[:, h], rewards[:, h], states[:, h + 1] = a, stage.reward[outcome], stage.successor[outcome]
             memory = behaviour.next_many(memory, h, s, a, rewards[:, h], states[:, h + 1])
-        return [
-            self._with_events(draws, Episode(*parts)) for draws, *parts in zip(u, states, actions, rewards, strict=True)
-        ]
+        return [self._with_events(u[i], Episode(states[i], actions[i], rewards[i])) for i in range(n)]
 
     def follow(self, policy: Policy, u: FloatArray, episode: Episode) -> None:
         """Play one episode of a policy through its own methods."""
