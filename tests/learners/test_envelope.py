@@ -1,5 +1,6 @@
 """The learner "envelope": small runs, judged by exact answers."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from box_envs import Walk
@@ -123,16 +124,30 @@ def test_box_observations_with_masks(tmp_path):
         assert action == policy.act(h, seen, need, info["action_mask"].astype(bool))
         after, reward, over, _, info = env.step(action)
         need, seen, total, h = again.next(need, h, seen, action, reward, after), after, total + reward, h + 1
-    assert total == 3.0  # up and up: 1 + 2, the best of all returns
+    assert total == 4.0  # up, down, up, up: the best of all returns
 
 
 def test_a_policy_for_boxes_is_saved_simulated_and_promised(tmp_path):
     policy = learn(Walk(), "envelope", 0.5, 150, 1, horizon=4).final_policy
     bqrl.save(policy, tmp_path / "policy.npz")
     sample = bqrl.simulate(Walk(), bqrl.load(tmp_path / "policy.npz"), 100, 1)  # Walk asserts that masks are obeyed
-    assert sample.promise(0.5) == 3.0
+    assert sample.promise(0.5) == 4.0
     with pytest.raises(ValueError, match="must have 3 Discrete actions for this policy"):
         bqrl.simulate("CartPole-v1", policy, 10, 1)
+
+
+def test_copies_of_an_environment_are_played_side_by_side():
+    copies = gym.vector.SyncVectorEnv([Walk] * 32)  # each asserts that masked actions are not played
+    record = learn(copies, "envelope", 0.5, 150, 1, horizon=4)
+    assert bqrl.simulate(Walk(), record.final_policy, 20, 1).promise(0.5) == 4.0
+    assert set(record.returns) <= {-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0}
+    few = [
+        learn(gym.vector.SyncVectorEnv([Walk] * 5), "envelope", 0.5, 70, 1, horizon=4).returns.tobytes()
+        for _ in range(2)
+    ]
+    assert few[0] == few[1]
+    with pytest.raises(ValueError, match="problem must be a single environment, unless"):
+        learn(copies, "sarsa", 0.5, 5, 1, horizon=4)
 
 
 def test_an_environment_of_gymnasium_runs():
@@ -151,9 +166,21 @@ def test_random_actions_are_available_ones():
     available = np.zeros((mdp.H, mdp.S, mdp.A), bool)
     available[..., 1] = True
     policy = bqrl.solve(mdp, 0.1).policy
-    play = Exploring(policy, 0.5, 1.0, np.random.default_rng(0), available)
-    assert {play.act(0, 5, 0.5) for _ in range(20)} == {1}
-    assert Exploring(policy, 0.5, 0.0, np.random.default_rng(0), available).act(0, 5, 0.5) == policy.act(0, 5, 0.5)
+    targets, needs = np.full(20, 0.5), np.full(20, 0.5)
+    play = Exploring(policy, targets, np.ones(20), np.random.default_rng(0), available)
+    assert np.array_equal(play.start_many(np.zeros(20)), targets)
+    assert set(play.act_many(0, np.full(20, 5), needs)) == {1}
+    play = Exploring(policy, targets, np.zeros(20), np.random.default_rng(0), available)
+    assert (play.start(), play.act(0, 5, 0.5)) == (0.5, policy.act(0, 5, 0.5))
+
+
+def test_a_random_action_is_repeated():
+    mdp = bqrl.envs.make("Staffing")
+    policy, everything = bqrl.solve(mdp, 0.1).policy, np.ones((mdp.H, mdp.S, mdp.A), bool)
+    play = Exploring(policy, np.zeros(2000), np.ones(2000), np.random.default_rng(0), everything, mdp.H)
+    need = play.start_many(np.zeros(2000))
+    first, second = (play.act_many(h, np.zeros(2000, int), need) for h in (0, 1))
+    assert np.mean(first == second) > 0.4  # 1/6 without repetition
 
 
 @pytest.mark.parametrize(

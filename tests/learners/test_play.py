@@ -50,6 +50,18 @@ def test_compiled_episodes_of_a_target_policy_are_those_of_its_methods(mdp, tau,
         )
 
 
+@pytest.mark.parametrize("problem", ["RiverSwim", "AssetSelling"])
+def test_episodes_played_at_once_are_those_played_one_by_one(problem):
+    mdp = bqrl.envs.make(problem)
+    policy, chance = bqrl.solve(mdp, 0.3).policy, np.random.default_rng(1)
+    one, many = (ModelWorld(mdp, np.random.default_rng(0)) for _ in range(2))
+    for episode, same in zip(
+        many.play_many(policy, 6, chance), [one.play(policy, chance) for _ in range(6)], strict=True
+    ):
+        assert all(np.array_equal(a, b) for a, b in zip(episode, same, strict=True))
+    assert one.state() == many.state()
+
+
 def test_a_stochastic_policy_is_played_with_its_probabilities():
     mdp = bqrl.MDP(np.ones((1, 3, 1)), [[0.0, 1.0, 2.0]], horizon=1)
     world, chance = ModelWorld(mdp, np.random.default_rng(0)), np.random.default_rng(1)

@@ -39,7 +39,7 @@ from bqrl.laws.objectives import CVaR, Quantile, averaged_levels
 from bqrl.learners.box_world import BoxEpisode
 from bqrl.learners.network import Batch, Network
 from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, strip_prefix
-from bqrl.mdp.arrays import BoolArray, FloatArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.find_grid import reward_step
 from bqrl.mdp.grid import SNAP
 from bqrl.policies.envelope import EnvelopePolicy, need_grid, standardise
@@ -47,10 +47,15 @@ from bqrl.policies.protocol import Policy, action_dtype
 from bqrl.policies.target import TargetPolicy
 
 WARM = 200  # episodes of random actions at first
-BLOCK, BATCH = 32, 256  # episodes between trainings, and transitions per gradient step
+BLOCK, BATCH, STEPS = (
+    32,
+    256,
+    4,
+)  # episodes between trainings, transitions per gradient step, and steps with the same targets
 HIDDEN, POLYAK, MEAN_WEIGHT = 128, 0.05, 0.02
 FIRST_EPSILON, LAST_EPSILON = 1.0, 0.05  # rates of random actions
 FALL = 0.5  # share of the training in which the rate falls
+REPEAT = 2.0  # exponent of the law of how often a random action is repeated
 RANDOM_TARGETS, TRIALS = 0.5, 0.25  # shares of episodes towards a random target, and of those without random actions
 FINAL = 0.2  # share of the episodes, at the end, in which the network stays as it is and targets are tried
 COARSE, CHECKS = 64, (0.125, 0.25, 0.375)  # needs at first, and shares of the training after which the grid is narrowed
@@ -59,7 +64,7 @@ FEW = 50  # final trials below which a target is not chosen
 WINDOW, PRIOR = 1000, 100.0  # trials that correct the network's promise, and trials for which its promise counts
 REPLAY = 2_000_000  # numbers kept; a transition has one for each feature and one more
 RECENT = 256  # first observations that the promise averages
-COUNTS = ("t", "seen", "tried", "trial", "checked")
+COUNTS = ("t", "seen", "tried", "begun", "checked")
 MANY_REWARDS = 1000  # distinct rewards beyond which no lattice is sought
 
 
@@ -113,9 +118,12 @@ class Envelope(Learner):
             np.zeros(task.H),
         )  # sums of rewards before each stage that were seen
         self.low, self.high = -math.inf, math.inf  # targets that the grid must hold
-        self.checked = len(CHECKS) if self.cvar else 0
+        self.checked = 0
         self.rewards = np.zeros(0)  # distinct rewards seen
-        self.trial = -1  # column of the target, in an episode without random actions
+        self.trials, self.begun = (
+            np.full(BLOCK, -1),
+            0,
+        )  # columns of targets of episodes without random actions; first episode
         self.excess, self.tried = np.zeros(WINDOW), 0  # misses less the promised shortfall, per trial
         self.reached = np.zeros(WINDOW)  # returns of trials
         self.aimed = np.zeros(task.episodes - self.last, np.int64)  # columns of the targets of final trials
@@ -212,23 +220,26 @@ class Envelope(Learner):
         missed = self.returns[:n] < self.targets[self.aimed[:n]] - SNAP * self.step
         return np.bincount(self.aimed[:n], missed, minlength=self.network.M).astype(np.float64)
 
+    def ahead(self) -> int:
+        """Return the number of episodes before the next training, at most a block."""
+        left = self.warm - self.t if self.t < self.warm else BLOCK - (self.t - self.warm) % BLOCK
+        return min(left, BLOCK, self.last - self.t if self.t < self.last else BLOCK)
+
     def plan(self) -> Policy:
-        """Return the policy of the averaged weights towards the present or a random target, with random actions or without."""
-        self.trial = -1
-        if self.t < self.warm:
-            return Exploring(self.policy, self.target, 1.0, self.rng, self.available)
-        z, kind = self.targets, self.rng.random()
-        if self.t >= self.last or kind < TRIALS:
-            if self.t >= self.last:  # on both sides of the best target
-                self.trial = self._largest(self.rng.uniform(-1.5, 1.5))
-            else:
-                self.trial = int(np.abs(z - self.target).argmin())
-            return self._towards(float(z[self.trial]))
-        target = self.target
-        if kind < TRIALS + RANDOM_TARGETS:
-            target = float(self.rng.uniform(self.lo[0], self.hi[0]))
-        epsilon = FIRST_EPSILON + (LAST_EPSILON - FIRST_EPSILON) * min(1.0, self.progress / FALL)
-        return Exploring(self.policy, target, epsilon, self.rng, self.available)
+        """Return the policy of the averaged weights towards the present and random targets, with random actions or without."""
+        n, z = self.ahead(), self.targets
+        self.begun, self.trials[:] = self.t, -1
+        targets, epsilon = np.full(n, self.target), np.ones(n)
+        if self.t >= self.last:  # on both sides of the best target
+            self.trials[:n] = [self._largest(errors) for errors in self.rng.uniform(-1.5, 1.5, n)]
+        elif self.t >= self.warm:
+            kind, epsilon[:] = self.rng.random(n), np.interp(self.progress, (0.0, FALL), (FIRST_EPSILON, LAST_EPSILON))
+            at_random = (kind >= TRIALS) & (kind < TRIALS + RANDOM_TARGETS)
+            targets[at_random] = self.rng.uniform(self.lo[0], self.hi[0], at_random.sum())
+            self.trials[:n][kind < TRIALS] = np.abs(z - self.target).argmin()
+        trial = self.trials[:n] >= 0
+        targets[trial], epsilon[trial] = z[self.trials[:n][trial]], 0.0
+        return Exploring(self.policy, targets, epsilon, self.rng, self.available, longest=self.task.H)
 
     def evaluated(self) -> Policy:
         """Return the policy without random actions and towards the chosen target."""
@@ -258,8 +269,8 @@ class Envelope(Learner):
             if self.checked < len(CHECKS) and self.progress >= CHECKS[self.checked]:
                 first = self._focus()
             self._fit_grid()
-            for _ in range(math.ceil(self.updates * (min(CATCH_UP, self.t) if first else BLOCK))):
-                self.network.update(self._batch(), self.learning_rate * max(0.02, 1.0 - self.progress))
+            for _ in range(math.ceil(self.updates * (min(CATCH_UP, self.t) if first else BLOCK) / STEPS)):
+                self.network.update(self._batch(), self.learning_rate * max(0.02, 1.0 - self.progress), STEPS)
             n = min(RECENT, self.t)
             x, mask = self._scaled(self.first_x[:n]), self.first_mask[:n]
             self.curve = self.network.greedy(x, np.zeros(n, np.int64), mask)[1].mean(axis=0)
@@ -271,16 +282,17 @@ class Envelope(Learner):
 
     def _judge(self, total: float) -> None:
         """Compare the return of a trial with its target."""
-        if self.trial < 0:
+        trial = int(self.trials[self.t - self.begun])
+        if trial < 0:
             return
-        short = self.targets[self.trial] - total
+        short = self.targets[trial] - total
         missed = float(np.clip((short - SNAP * self.step) / self.d, 0.0, 1.0))
         if self.t < self.last:
-            self.excess[self.tried % WINDOW] = missed - self.curve[self.trial]
+            self.excess[self.tried % WINDOW] = missed - self.curve[trial]
             self.reached[self.tried % WINDOW] = total
             self.tried += 1
         else:
-            self.aimed[self.t - self.last], self.returns[self.t - self.last] = self.trial, total
+            self.aimed[self.t - self.last], self.returns[self.t - self.last] = trial, total
 
     def _store(self, episode: Episode | BoxEpisode, worth: FloatArray) -> None:
         """Add the transitions of an episode to the replay memory, and widen the ranges of returns still to come."""
@@ -328,23 +340,35 @@ class Envelope(Learner):
     def _focus(self) -> bool:
         """Return whether the grid of targets has changed.
 
-        It narrows to those whose shortfall may be near tau, and widens if the best target is near its end.
+        For a quantile it narrows to the targets whose shortfall may be near tau, and widens if the best target is near its end;
+        for CVaR it narrows to the returns of trials, and what is lost below its lowest need is not counted.
         """
-        z, cost, n = self.targets, self.curve + self._bias(), min(WINDOW, self.tried)
+        z, cost, reached = self.targets, self.curve + self._bias(), self.reached[: min(WINDOW, self.tried)]
+        on_lattice, first = self.step <= self._lattice() * (1.0 + SNAP), self.checked == 0
         self.checked += 1
-        if self.checked == 1:
-            if self.step <= self._lattice() * (1.0 + SNAP):  # few needs: all are kept
-                self.checked = len(CHECKS)
-                return False
+        if first and on_lattice:  # few needs: all are kept
+            self.checked = len(CHECKS)
+            return False
+        last = float(cost[z <= self.hi[0] + SNAP * self.step][-1])
+        if self.cvar:
+            low = min(float(reached.min()), self.target) if reached.size else float(z[0])
+            low, high = low - 0.25 * (float(self.hi[0]) - low), math.inf
+        else:
             near = np.flatnonzero((cost > self.tau / 4.0) & (cost < self.tau + 0.25 * (1.0 - self.tau)))
-            low, high = (z[near[0]], z[near[-1]]) if near.size else (z[0], z[-1])
-            low = min(low, np.quantile(self.reached[:n], self.tau / 4.0, method="nearest")) if n else z[0]
-            self.low, self.high = low - 2.0 * self.step, high + 2.0 * self.step
-        elif cost[z <= self.hi[0] + SNAP * self.step][-1] < self.tau + 0.1 * (1.0 - self.tau) or self.target <= z[2]:
+            low, high = (float(z[near[0]]), float(z[near[-1]])) if near.size else (float(z[0]), float(z[-1]))
+            low = (
+                min(low, float(np.quantile(reached, self.tau / 4.0, method="nearest"))) if reached.size else float(z[0])
+            )
+            low, high = low - 2.0 * self.step, high + 2.0 * self.step
+        narrow = not on_lattice and min(high, self.hi[0]) - low < 0.5 * (self.hi[0] - self.lo[0])
+        if first or narrow or (self.cvar and low < self.lo[0]):
+            self.low, self.high = low, high
+        elif not self.cvar and (last < self.tau + 0.1 * (1.0 - self.tau) or self.target <= z[2]):
             self.low, self.high = 2.0 * self.low - self.high, 2.0 * self.high - self.low
         else:
             return False
         self._build(self._size())
+        self.tried = 0  # trials of the former network do not count
         return True
 
     def _lattice(self) -> float:
@@ -371,7 +395,7 @@ class Envelope(Learner):
 
     def _batch(self) -> Batch:
         """Return a random batch of transitions with what is known about the needs that they leave."""
-        i = self.rng.integers(min(self.seen, self.h.size), size=BATCH)
+        i = self.rng.integers(min(self.seen, self.h.size), size=BATCH * STEPS)
         h, r, ended = self.h[i], self.r[i], self.ended[i]
         after = np.minimum(h + 1, self.task.H - 1)
         slack = SNAP * self.step
@@ -389,7 +413,7 @@ class Envelope(Learner):
 
     stored = (
         "x", "x_next", "h", "a", "r", "ended", "mask", "first_x", "first_mask", "centre", "spread", "lo", "hi",
-        "least", "most", "poorest", "richest", "excess", "reached", "curve", "aimed", "returns",
+        "least", "most", "poorest", "richest", "excess", "reached", "curve", "aimed", "returns", "trials",
     )  # fmt: skip
     numbers = ("low", "high", "step", "d", "scale", "target", "value")
 
@@ -416,29 +440,62 @@ class Envelope(Learner):
 
 
 class Exploring(Policy):
-    """Another policy with a target of its own, and random actions at the rate epsilon drawn from the learner's stream."""
+    """Another policy with the targets of several episodes, and random actions at their rates, drawn from the learner's stream.
+
+    A random action is repeated for a random number of stages, at most `longest`, where it is allowed.
+    """
 
     kind = "exploring"
 
     def __init__(
-        self, policy: Policy, target: float, epsilon: float, rng: np.random.Generator, available: BoolArray | None
+        self,
+        policy: Policy,
+        targets: FloatArray,
+        epsilon: FloatArray,
+        rng: np.random.Generator,
+        available: BoolArray | None,
+        longest: int = 1,
     ) -> None:
-        self.policy, self.target, self.epsilon, self.rng, self.available = policy, target, epsilon, rng, available
-        self.H, self.S = policy.H, policy.S
+        self.policy, self.targets, self.epsilon, self.rng, self.available = policy, targets, epsilon, rng, available
+        self.H, self.S, self.longest = policy.H, policy.S, longest
+        self.episodes = slice(0, 0)  # those that are being played
+        self.action, self.repeat = np.zeros((2, targets.size), np.int64)  # a random action, and its further stages
 
     def start(self, u: float | None = None) -> float:
-        """Return the first need, which is the target."""
-        return self.target
+        """Return the first need of the next episode, which is its target."""
+        self.episodes = slice(self.episodes.stop, self.episodes.stop + 1)
+        return float(self.targets[self.episodes][0])
 
     def act(self, h: int, s: Any, memory: Any, mask: BoolArray | None = None) -> int:
         """Return a random allowed action, or that of the policy."""
-        if self.epsilon > 0.0 and self.rng.random() < self.epsilon:
-            if self.available is not None:
-                mask = self.available[h, s]
-            A = self.policy.A if mask is None else 0  # type: ignore[attr-defined]
-            return int(self.rng.choice(np.flatnonzero(mask) if mask is not None else A))
-        return self.policy.act(h, s, memory) if mask is None else self.policy.act(h, s, memory, mask)  # type: ignore[call-arg]
+        return int(self.act_many(h, np.array([s]), np.array([memory]), None if mask is None else mask[None])[0])
 
     def next(self, memory: Any, h: int, s: Any, action: int, reward: float, s_next: Any) -> Any:
         """Return the remaining need after the reward."""
         return self.policy.next(memory, h, s, action, reward, s_next)
+
+    def start_many(self, u: FloatArray) -> Any:
+        """Return the first needs of the next episodes."""
+        self.episodes = slice(self.episodes.stop, self.episodes.stop + u.size)
+        return self.targets[self.episodes].copy()
+
+    def act_many(self, h: int, s: Any, memory: Any, mask: BoolArray | None = None) -> IntArray:
+        """Return the actions of all episodes that are being played."""
+        policy: Any = self.policy
+        best = policy.act_many(h, s, memory) if mask is None else policy.act_many(h, s, memory, mask)
+        if self.available is not None:
+            mask = self.available[h, s]
+        action, repeat = self.action[self.episodes], self.repeat[self.episodes]  # views
+        begin = (self.rng.random(best.size) < self.epsilon[self.episodes]) & (repeat == 0)
+        order = self.rng.random((best.size, policy.A if mask is None else mask.shape[1]))
+        drawn = (order if mask is None else np.where(mask, order, -1.0)).argmax(axis=1)
+        action[begin], repeat[begin] = drawn[begin], np.minimum(self.rng.zipf(REPEAT, begin.sum()), self.longest)
+        going = repeat > 0
+        repeat[going] -= 1
+        if mask is not None:
+            going &= mask[np.arange(best.size), action]
+        return np.where(going, action, best)
+
+    def next_many(self, memory: Any, h: int, s: Any, a: IntArray, reward: FloatArray, s_next: Any) -> Any:
+        """Return the needs after one more stage."""
+        return self.policy.next_many(memory, h, s, a, reward, s_next)

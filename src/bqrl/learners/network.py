@@ -16,11 +16,11 @@ import numpy as np
 from bqrl.checks import bad_value
 from bqrl.learners.protocol import add_prefix, stored_array, strip_prefix
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.policies.envelope import WEIGHTS, features, rising, scores, values
+from bqrl.policies.envelope import WEIGHTS, features, group_size, rising, scores, values, weight_shapes
 
-DECAY, SQUARE_DECAY, TINY = 0.9, 0.999, 1e-8  # of Adam
 ROWS = 4  # states and stages select rows of weights, which begin as if they had this many inputs
-PARTS = ("weights", "averaged", "first", "second")
+MEANS = 32  # fewest columns of the means, if there are as many needs; a column serves a group of needs
+PARTS = ("weights", "averaged", "exp_avg", "exp_avg_sq")  # the last two belong to Adam
 
 
 class Batch(NamedTuple):
@@ -49,10 +49,7 @@ class Network:
         self.torch, self.A, self.M = import_torch(), A, M
         self.weight, self.polyak, self.device, self.steps = weight, polyak, check_device(self.torch, device), 0
         self.ratio = 0.0  # step of the grid divided by the width of the cost; 0 for the shortfall
-        shapes = {
-            "input": (features or S, width), "stage": (H, width), "hidden": (width, width), "hidden_bias": (width,),
-            "needs": (A, width, M), "needs_bias": (A, M), "means": (A, width, M), "means_bias": (A, M),
-        }  # fmt: skip
+        shapes = weight_shapes(features or S, H if features else H * S, A, M, -(-M // max(1, M // MEANS)), width)
         fan = {"input": features or ROWS, "stage": ROWS}
         start = {}
         for name in WEIGHTS:
@@ -63,25 +60,27 @@ class Network:
     def _set(self, parts: dict[str, dict[str, Any]]) -> None:
         """Take over the arrays of the four parts as tensors."""
         for part in PARTS:
-            tensors = {name: self._tensor(np.array(parts[part][name])) for name in WEIGHTS}
-            setattr(self, part, tensors)
-        for tensor in self.weights.values():
-            tensor.requires_grad_(True)
+            setattr(self, part, {name: self._tensor(np.array(parts[part][name])) for name in WEIGHTS})
+        self.adam = self.torch.optim.Adam([self.weights[name].requires_grad_(True) for name in WEIGHTS], fused=True)
+        for name, tensor in self.weights.items():
+            self.adam.state[tensor] = {part: getattr(self, part)[name] for part in PARTS[2:]}
+            self.adam.state[tensor]["step"] = self.torch.tensor(float(self.steps), device=self.device)
 
     def grow(self, M: int) -> None:
         """Add needs above the largest; at first each costs as much more as the last one."""
-        more = [(0, 0), (0, 0), (0, M - self.M)]
+        sizes = {"needs": M, "means": -(-M // group_size(self.M, self.weights["means_bias"]))}
         self.M = M
 
         def wider(name: str, array: Any) -> Any:
-            return np.pad(array, more[-array.ndim :], "edge") if name.startswith(("needs", "means")) else array
+            more = sizes.get(name.removesuffix("_bias"), array.shape[-1]) - array.shape[-1]
+            return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)], "edge")
 
         self._set({part: {name: wider(name, array) for name, array in self.arrays(part).items()} for part in PARTS})
 
     weights: dict[str, Any]
     averaged: dict[str, Any]
-    first: dict[str, Any]
-    second: dict[str, Any]
+    exp_avg: dict[str, Any]
+    exp_avg_sq: dict[str, Any]
 
     def _tensor(self, array: Any) -> Any:
         return self.torch.as_tensor(array, device=self.device)
@@ -114,28 +113,41 @@ class Network:
         found = scores(self.torch, cost, means, mask[:, :, None], self.weight, self.ratio)
         return found.min(1).indices  # several times faster than argmin
 
-    def update(self, batch: Batch, rate: float) -> None:
-        """Take one step of Adam: the cost of each need moves towards that of the need that is left after the reward."""
+    def update(self, batch: Batch, rate: float, steps: int = 1) -> None:
+        """Take steps of Adam, each with one part of the batch: the cost of a need moves towards that of the need that is left."""
+        parts = np.array_split(np.arange(batch.action.size), steps)
+        order = np.concatenate([part[np.argsort(batch.action[part], kind="stable")] for part in parts])
+        sorted_batch = Batch(*(np.asarray(part)[order] for part in batch))
         with self._one_thread():
-            self._update(batch, rate)
+            cost, mean = self._targets(sorted_batch)
+            for part in parts:
+                i = slice(part[0], part[-1] + 1)
+                x, h = self._tensor(sorted_batch.x[i]), self._tensor(sorted_batch.h[i])
+                rows = np.bincount(sorted_batch.action[i], minlength=self.A).tolist()
+                self._step(x, h, rows, cost[i], mean[i], rate)
 
-    def _update(self, batch: Batch, rate: float) -> None:
+    def _targets(self, batch: Batch) -> tuple[Any, Any]:
+        """Return the costs, or their slopes, and the means that the outputs move towards."""
         torch = self.torch
-        order = np.argsort(batch.action, kind="stable")  # one matrix product per action, on its rows only
-        rows = np.bincount(batch.action, minlength=self.A).tolist()
-        b: Any = Batch(*(self._tensor(np.asarray(part)[order]) for part in batch))
         with torch.no_grad():
-            x_next, h_next, mask, which = self._distinct(batch, order)
+            first, which = self._distinct(batch)
+            x_next, h_next, mask = (self._tensor(part[first]) for part in (batch.x_next, batch.h_next, batch.mask))
             chosen = self._best(*self._values(self.weights, x_next, h_next), mask)[:, None]
             after, means = (part.gather(1, chosen)[:, 0][which] for part in self._values(self.averaged, x_next, h_next))
-            position = b.position.float()
-            cost = (interpolate(after, position) + b.above.float()).clip(max=1.0)
-            cost = torch.where(b.known.isnan(), cost, b.known.float())
-            mean = interpolate(means, position).masked_fill(b.ended[:, None], 0.0) + b.reward.float()[:, None]
+            position, known = self._tensor(batch.position).float(), self._tensor(batch.known).float()
+            cost = (interpolate(after, position) + self._tensor(batch.above).float()).clip(max=1.0)
+            cost = torch.where(known.isnan(), cost, known)
+            group = group_size(self.M, self.weights["means_bias"])
+            mean = interpolate(means, position[:, ::group]).masked_fill(self._tensor(batch.ended)[:, None], 0.0)
+            mean = mean + self._tensor(batch.reward).float()[:, None]
             if self.ratio > 0.0:  # the logits are those of slopes
                 cost = (cost.diff(dim=1) / self.ratio).clip(0.0, 1.0)
-        w = self.weights
-        z = features(w, b.x, b.h).split(rows)
+            return cost, mean
+
+    def _step(self, x: Any, h: Any, rows: list[int], cost: Any, mean: Any, rate: float) -> None:
+        """Take one step of Adam; `rows` counts the transitions of each action, which follow each other."""
+        torch, w = self.torch, self.weights
+        z = features(w, x, h).split(rows)  # one matrix product per action, on its rows only
         raw, means = (
             torch.cat(
                 [
@@ -148,25 +160,20 @@ class Network:
         logits = rising(torch, raw, self.ratio)[:, int(self.ratio > 0.0) :]
         loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, cost)
         loss = loss + torch.nn.functional.mse_loss(means, mean)
-        self._adam(torch.autograd.grad(loss, [w[name] for name in WEIGHTS]), rate)
-
-    def _distinct(self, batch: Batch, order: IntArray) -> tuple[Any, Any, Any, Any]:
-        """Return what follows the transitions, and the row of each transition in it; equal states are evaluated once."""
-        x, h, mask = (np.asarray(part)[order] for part in (batch.x_next, batch.h_next, batch.mask))
-        first, which = np.arange(len(x)), np.arange(len(x))
-        if x.ndim == 1:
-            _, first, which = np.unique(x * len(self.weights["stage"]) + h, return_index=True, return_inverse=True)
-        return *(self._tensor(part[first]) for part in (x, h, mask)), self._tensor(which)
-
-    def _adam(self, gradients: Any, rate: float) -> None:
+        self.adam.zero_grad()
+        loss.backward()
+        self.adam.param_groups[0]["lr"] = rate
+        self.adam.step()
         self.steps += 1
-        rate = rate * np.sqrt(1.0 - SQUARE_DECAY**self.steps) / (1.0 - DECAY**self.steps)
-        with self.torch.no_grad():
-            for name, gradient in zip(WEIGHTS, gradients, strict=True):
-                self.first[name].lerp_(gradient, 1.0 - DECAY)
-                self.second[name].mul_(SQUARE_DECAY).addcmul_(gradient, gradient, value=1.0 - SQUARE_DECAY)
-                self.weights[name].addcdiv_(self.first[name], self.second[name].sqrt() + TINY, value=-rate)
-                self.averaged[name].lerp_(self.weights[name], self.polyak)
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.averaged.values()), list(w.values()), self.polyak)
+
+    def _distinct(self, batch: Batch) -> tuple[IntArray, IntArray]:
+        """Return rows with distinct next states, and the place of each row's next state among them."""
+        if batch.x_next.ndim == 2:
+            return np.arange(len(batch.x_next)), np.arange(len(batch.x_next))
+        key = batch.x_next * len(self.weights["stage"]) + batch.h_next
+        return np.unique(key, return_index=True, return_inverse=True)[1:]
 
     def arrays(self, part: str) -> dict[str, Any]:
         """Return the arrays of one part, such as the averaged weights."""
@@ -183,8 +190,8 @@ class Network:
         """Continue from what `state()` returned."""
         parts = {part: strip_prefix(f"{part}_", state) for part in PARTS}
         now = self.arrays("weights")
-        self._set({part: {name: stored_array(parts[part], name, now[name]) for name in WEIGHTS} for part in PARTS})
         self.steps = int(state["steps"])
+        self._set({part: {name: stored_array(parts[part], name, now[name]) for name in WEIGHTS} for part in PARTS})
 
 
 def interpolate(values: Any, position: Any) -> Any:

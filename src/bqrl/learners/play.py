@@ -11,7 +11,7 @@ from bqrl.errors import EpisodeError, PolicyError
 from bqrl.learners.protocol import Episode, Task
 from bqrl.learners.replan import planning_grid
 from bqrl.loops.play import EventSource, find_events
-from bqrl.loops.rollout import draw, play_chances, step
+from bqrl.loops.rollout import draw, draw_many, play_chances, step
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
@@ -39,6 +39,10 @@ class World(ABC):
     @abstractmethod
     def play(self, behaviour: Policy, chance: np.random.Generator) -> Episode:
         """Play one episode of a policy; a policy that draws its actions uses `chance`, the learner's own stream."""
+
+    def play_many(self, behaviour: Policy, n: int, chance: np.random.Generator) -> list[Episode]:
+        """Play several episodes, at once if possible."""
+        return [self.play(behaviour, chance) for _ in range(n)]
 
     def state(self) -> dict[str, Any]:
         """Return the state of the world's stream."""
@@ -78,10 +82,36 @@ class ModelWorld(World):
             self.follower.play(behaviour, u, *episode[:3])  # type: ignore[arg-type]
         else:
             self.follow(behaviour, u, episode)
+        return self._with_events(u, episode)
+
+    def _with_events(self, u: FloatArray, episode: Episode) -> Episode:
+        """Return the episode with its events if they are observed."""
         if self._source is not None:
             episode = episode._replace(events=np.empty(self.mdp.H, np.int64))
             find_events(self._source, u, episode)
         return episode
+
+    def play_many(self, behaviour: Policy, n: int, chance: np.random.Generator) -> list[Episode]:
+        """Play several episodes, stage by stage if there is more than one; each has the uniforms that it has in `play`."""
+        if n == 1 or isinstance(behaviour, (MixturePolicy, StochasticPolicy)):
+            return super().play_many(behaviour, n, chance)
+        mdp, u = self.mdp, self.rng.random((n, self.mdp.H + 1))
+        states, actions, rewards = (
+            np.empty((n, mdp.H + 1), np.int64),
+            np.empty((n, mdp.H), np.int64),
+            np.empty((n, mdp.H)),
+        )
+        outcome = np.empty(n, np.int64)
+        draw_many(np.array([0, mdp.S]), mdp.mu, np.zeros(n, np.int64), u[:, 0], outcome)
+        states[:, 0], memory = outcome, behaviour.start_many(np.zeros(n))
+        for h in range(mdp.H):
+            stage, s = mdp.stage(h), states[:, h]
+            a = behaviour.act_many(h, s, memory)
+            check_played(mdp, h, s, a)
+            draw_many(stage.row_start, stage.probability, s * mdp.A + a, u[:, 1 + h], outcome)
+            actions[:, h], rewards[:, h], states[:, h + 1] = a, stage.reward[outcome], stage.successor[outcome]
+            memory = behaviour.next_many(memory, h, s, a, rewards[:, h], states[:, h + 1])
+        return [self._with_events(u[i], Episode(states[i], actions[i], rewards[i])) for i in range(n)]
 
     def follow(self, policy: Policy, u: FloatArray, episode: Episode) -> None:
         """Play one episode of a policy through its own methods."""

@@ -207,6 +207,10 @@ class Learner(ABC):
     def observe(self, episode: Episode) -> None:
         """Learn from the episode just played."""
 
+    def ahead(self) -> int:
+        """Return how many episodes the next policy plays, at once if possible, before any of them is observed."""
+        return 1
+
     def evaluated(self) -> Policy | ArrayLike | None:
         """Return the policy to score, in any form that `plan` may return; None means the planned policy itself.
 

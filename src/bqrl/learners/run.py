@@ -20,13 +20,13 @@ from bqrl.checks import bad_type, bad_value, flag, number, random_seed, whole
 from bqrl.errors import FileFormatError
 from bqrl.laws.objectives import Objective, check_objective, value_rows
 from bqrl.laws.rows import mean_rows
-from bqrl.learners.box_world import BoxWorld
+from bqrl.learners.box_world import BoxEpisode, BoxWorld
 from bqrl.learners.callbacks import Callback
 from bqrl.learners.code import learner_code, versions
 from bqrl.learners.envelope import Envelope
 from bqrl.learners.open_world import Growing, OpenWorld
 from bqrl.learners.play import GymWorld, check_behaviour
-from bqrl.learners.protocol import Learner, Task, add_prefix, policy_arrays, stored_policy, strip_prefix
+from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, policy_arrays, stored_policy, strip_prefix
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.record import DistinctLaws, Record
 from bqrl.learners.registry import LEARNERS, Maker, check_params, check_served, find_learner
@@ -200,6 +200,7 @@ class Run:
         self._laws, self._sampled = DistinctLaws(), set[int]()  # the laws, and the numbers of those that were simulated
         self._notes: dict[str, np.ndarray] = {}
         self._policy: Policy | None = None  # the policy by which the last episode was scored
+        self._played: list[Any] = []  # episodes that were played, but not observed yet
 
     def _make_learner(
         self, maker: Maker, task: Task | None, rng: np.random.Generator, facts: dict[str, Any], params: dict[str, Any]
@@ -227,12 +228,14 @@ class Run:
     def _step(self, wanted: bool) -> dict[str, Any]:
         """Play one more episode; return its numbers if `wanted`."""
         t = self.t
-        behaviour: Any = self.learner.plan()
+        behaviour: Any = None if self._played else self.learner.plan()
         policy: Any = self.learner.evaluated()
         if not self._own:
-            behaviour = self._as_policy(behaviour, "plan")
+            behaviour = None if self._played else self._as_policy(behaviour, "plan")
             policy = None if policy is None else self._as_policy(policy, "evaluated")
-        self._policy, row = behaviour if policy is None else policy, None
+        if policy is None:
+            policy = self._policy if behaviour is None else behaviour
+        self._policy, row = policy, None
         if self.scorer is not None:
             row = self.scorer.law(self._policy)
             self.law_of[t] = self._laws.add(row)
@@ -242,7 +245,10 @@ class Run:
             if name not in self._notes:
                 self._notes[name] = np.full(self.total, np.nan)
             self._notes[name][t] = value
-        episode = self.world.play(behaviour, self.chance)
+        if not self._played:
+            n = min(self.learner.ahead(), self.total - t)
+            self._played = self.world.play_many(behaviour, n, self.chance)
+        episode = self._played.pop(0)
         self.returns[t] = self._weights[: episode.rewards.size].dot(episode.rewards)  # faster than @
         self.learner.observe(episode)
         self.t += 1
@@ -333,6 +339,7 @@ class Run:
             arrays["sampled"] = np.array(sorted(self._sampled), np.int64)
             arrays |= {} if self.scorer.grid.exact else {"columns": columns}
         arrays |= add_prefix("final_", policy_arrays(self._policy, self.mdp)) | add_prefix("note_", self._notes)
+        arrays |= {f"played_{i}_{j}": part for i, episode in enumerate(self._played) for j, part in enumerate(episode)}
         return arrays | {f"learner_{name}": np.asarray(value) for name, value in self.learner.state().items()}
 
     def _identity(self) -> str:
@@ -369,6 +376,12 @@ class Run:
         self.world.restore(world)
         self.chance.bit_generator.state = chance
         self._policy = stored_policy(strip_prefix("final_", arrays))
+        kind: Any = BoxEpisode if isinstance(self.world, BoxWorld) else Episode
+        parts = (
+            range(len(kind._fields))
+            for _ in range(sum(name.startswith("played_") for name in arrays) // len(kind._fields))
+        )
+        self._played = [kind(*(arrays[f"played_{i}_{j}"] for j in each)) for i, each in enumerate(parts)]
         self.learner.restore(strip_prefix("learner_", arrays))
         self.t, self.returns, self.law_of = t, returns, law_of
         if self.scorer is not None:

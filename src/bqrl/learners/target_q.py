@@ -149,7 +149,7 @@ class TargetQ(Learner):
         target = self._policy.target
         if self.rng.random() < RANDOM_TARGETS:
             target = float(self.rng.choice(self.grid.points(0)))
-        return Exploring(self._policy, target, self.epsilon, self.rng, self.available)
+        return Exploring(self._policy, np.array([target]), np.array([self.epsilon]), self.rng, self.available)
 
     def evaluated(self) -> TargetPolicy:
         """Return the policy towards the present target, without random actions."""

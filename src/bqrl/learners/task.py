@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+from gymnasium.vector import VectorEnv
 
 from bqrl.checks import bad_value
 from bqrl.envs import make, names
@@ -34,7 +35,7 @@ from bqrl.mdp.from_gymnasium import changing_wrapper, chosen_horizon, from_gymna
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.mdp.stage import Structure
-from bqrl.mdp.stepping import make_environment
+from bqrl.mdp.stepping import make_environment, one_space
 
 MOST = 100_000_000  # largest number of possible transitions of an environment without a table
 
@@ -58,8 +59,9 @@ def pose(
         mdp = _replace(problem, horizon, start, events_observed)
         return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
     remedy = "pass bqrl.load(path) for a file"
-    env = make_environment(problem, "problem", "be a known problem or environment", remedy)
-    core, plain = env.unwrapped, changing_wrapper(env) is None
+    many = isinstance(problem, VectorEnv)
+    env = problem if many else make_environment(problem, "problem", "be a known problem or environment", remedy)
+    core, plain = env.unwrapped, not many and changing_wrapper(env) is None
     if plain and isinstance(core, MDPEnv):
         _check_no_bins(bins)
         mdp = _replace(core.mdp, horizon, start, events_observed)
@@ -69,11 +71,15 @@ def pose(
         rule = f"be None for {type(core).__name__}, which does not expose shared noise"
         raise bad_value("events_observed", events_observed, rule)
     _check_actions(env)
-    observed = isinstance(env.observation_space, Box) and bins is None and getattr(maker, "observes", False)
+    space: Any = one_space(env, "observation_space")
+    observed = isinstance(space, Box) and bins is None and getattr(maker, "observes", False)
     H = chosen_horizon(env, horizon, type(core).__name__)
+    if many and (not observed or start is not None):
+        rule = "be a single environment, unless the learner reads Box observations and neither bins nor start is given"
+        raise bad_value("problem", problem, rule, type(problem).__name__)
     if observed and start is None:
-        blank = open_structure(1, int(env.action_space.n), H)
-        features = int(np.prod(env.observation_space.shape))
+        blank = open_structure(1, int(one_space(env, "action_space").n), H)  # type: ignore[attr-defined]
+        features = int(np.prod(space.shape))
         task = Task(structure=blank, model=None, discount=1.0, features=features, **facts)
         return None, task, BoxWorld(env, H, rng)
     observations = Observations(env.observation_space, bins, type(core).__name__)
@@ -130,8 +136,9 @@ def open_structure(S: int, A: int, H: int) -> Structure:
 
 def _check_actions(env: Any) -> None:
     """Raise ArgumentError unless the actions are Discrete."""
-    if not isinstance(env.action_space, Discrete):
-        got = f"{type(env.action_space).__name__} in {type(env.unwrapped).__name__}"
+    space = one_space(env, "action_space")
+    if not isinstance(space, Discrete):
+        got = f"{type(space).__name__} in {type(env.unwrapped).__name__}"
         raise bad_value("problem", env, "have Discrete actions", got, remedy="use a wrapper that numbers them")
 
 

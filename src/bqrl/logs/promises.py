@@ -57,10 +57,11 @@ class Promises(Observed):
         """
         tau, beta = promised_levels(tau, beta)
         goal = quantile_objective(tau, beta)
+        played = policy.policy if isinstance(policy, Plan) else policy
         if policy is not self._memo.get(("plug-in", goal)):
-            return self._proven(policy.policy if isinstance(policy, Plan) else policy, tau, beta)
+            return self._proven(played, tau, beta)
         if ("its promise", goal) not in self._memo:
-            self._memo["its promise", goal] = self._proven(policy.policy, tau, beta)
+            self._memo["its promise", goal] = self._proven(played, tau, beta)
         return cast(float, self._memo["its promise", goal])
 
     def _proven(self, played: Policy, tau: float, beta: float) -> float:

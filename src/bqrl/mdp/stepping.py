@@ -96,3 +96,8 @@ def make_environment(env: Any, name: str, rule: str = "be a known environment", 
     if not isinstance(env, gym.Env):
         raise bad_type(name, env, "be an MDP or a Gymnasium environment", type(env).__name__)
     return env
+
+
+def one_space(env: Any, name: str) -> gym.Space[Any]:
+    """Return the space of this name, of a vector environment that of one copy."""
+    return getattr(env, f"single_{name}" if isinstance(env, gym.vector.VectorEnv) else name)

@@ -17,7 +17,7 @@ from bqrl.laws.objectives import Mean, check_levels, quantile_objective
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import distinct_rewards
 from bqrl.mdp.model import MDP
-from bqrl.mdp.products import DENSE_FROM
+from bqrl.mdp.passes import DENSE_FROM
 from bqrl.mdp.stage import Stage
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.facts import RoundedLaw

@@ -1,7 +1,8 @@
 """Policies of a network that scores every action for every need at once; acting needs NumPy only.
 
-The network maps an observation and a stage to A x M costs J(h, x, a, n) on a grid of M needs n, and to A x M means m of the
-return still to come. The cost is the shortfall W, the probability of ending short of the need, or E max(n - G, 0) / d.
+The network maps an observation and a stage to A x M costs J(h, x, a, n) on a grid of M needs n, and to means m of the return
+still to come, one per action and group of needs. The cost is the shortfall W, the probability of ending short of the need, or
+E max(n - G, 0) / d.
 
     z       = relu(relu(input(x) + stage(h)) @ hidden),    m = z @ means
     W       = sigmoid(cumulative sum of softplus(z @ needs))            rises with the need
@@ -31,8 +32,14 @@ Weights = Mapping[str, Any]
 
 
 def features(weights: Weights, x: Any, h: Any) -> Any:
-    """Return the last hidden layer (rows, width); `x` holds indices of states, or rows of features, `h` one stage per row."""
-    seen = weights["input"][x] if x.ndim == 1 else x @ weights["input"]
+    """Return the last hidden layer (rows, width); `x` holds indices of states, or rows of features, `h` one stage per row.
+
+    Each stage has a row of weights; if the states are numbered, each pair of a stage and a state.
+    """
+    if x.ndim == 1:
+        seen, h = weights["input"][x], h * len(weights["input"]) + x
+    else:
+        seen = x @ weights["input"]
     return ((seen + weights["stage"][h]).clip(0.0) @ weights["hidden"] + weights["hidden_bias"]).clip(0.0)
 
 
@@ -61,7 +68,22 @@ def values(xp: Any, weights: Weights, x: Any, h: Any, ratio: float) -> tuple[Any
     """Return the costs and the means of all actions and needs, both (A, rows, M): a matrix product per action."""
     z = features(weights, x, h)
     cost = costs(xp, rising(xp, z @ weights["needs"] + weights["needs_bias"][:, None], ratio), ratio)
-    return cost, z @ weights["means"] + weights["means_bias"][:, None]
+    means = z @ weights["means"] + weights["means_bias"][:, None]
+    M = cost.shape[-1]
+    return cost, means[..., np.arange(M) // group_size(M, weights["means_bias"])]
+
+
+def group_size(M: int, means_bias: Any) -> int:
+    """Return how many of the M needs share a column of the means."""
+    return -(-M // int(means_bias.shape[1]))
+
+
+def weight_shapes(inputs: int, stages: int, A: int, M: int, K: int, width: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the weights of a network with M needs and K columns of the means."""
+    return {
+        "input": (inputs, width), "stage": (stages, width), "hidden": (width, width), "hidden_bias": (width,),
+        "needs": (A, width, M), "needs_bias": (A, M), "means": (A, width, K), "means_bias": (A, K),
+    }  # fmt: skip
 
 
 def scores(xp: Any, cost: Any, means: Any, mask: Any, weight: float, ratio: float) -> Any:
@@ -191,10 +213,9 @@ def read_envelope(arrays: dict[str, Any]) -> EnvelopePolicy:
     width = floats_of(arrays, "weights_hidden", (None, None)).shape[0]
     A = floats_of(arrays, "weights_needs_bias", (None, M)).shape[0]
     require(A > 0, "weights_needs_bias", "have a row per action", A)
-    shapes = {
-        "input": (centre.size, width), "stage": (grid.H, width), "hidden": (width, width), "hidden_bias": (width,),
-        "needs": (A, width, M), "needs_bias": (A, M), "means": (A, width, M), "means_bias": (A, M),
-    }  # fmt: skip
+    K = floats_of(arrays, "weights_means_bias", (A, None)).shape[1]
+    require(0 < K <= M, "weights_means_bias", f"have 1 to {M} columns", K)
+    shapes = weight_shapes(centre.size, grid.H, A, M, K, width)
     weights = {name: floats_of(arrays, f"weights_{name}", shapes[name]) for name in WEIGHTS}
     require(bool(np.all(whole_numbers_of(arrays, "size", (grid.H + 1,))[:-1] == M)), "size", f"be {M} at all stages", M)
     weight, ratio = floats_of(arrays, "numbers_policy", (2,)).tolist()

@@ -10,7 +10,7 @@ import numpy as np
 
 from bqrl.display import format_number
 from bqrl.laws.law import Law, size_of
-from bqrl.laws.objectives import Objective, Quantile
+from bqrl.laws.objectives import Buffered, Objective, Quantile
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice
 from bqrl.mdp.grid import Grid
