@@ -90,6 +90,8 @@ def bracket_of(mdp, tau, points):
     [
         ("machine", 2000, 5.0), ("riverswim", 2000, 5.0), pytest.param("inventory1", 500, 30.0, marks=pytest.mark.slow),
         pytest.param("cliff", 2000, 6.0, marks=pytest.mark.slow),
+        pytest.param("population", 2500, 200.0, marks=pytest.mark.nightly),
+        pytest.param("inventory2", 600, 200.0, marks=pytest.mark.nightly),
     ],
 )  # fmt: skip
 def test_brackets_meet_those_of_value_iteration(name, points, width):

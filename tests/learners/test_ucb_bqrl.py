@@ -317,3 +317,16 @@ def test_a_buffer_outside_the_schedule_is_refused_when_a_run_is_restored(beta):
     again.restore(run.state())
     with pytest.raises(FileFormatError, match="beta must be"):
         again.restore(run.state() | {"learner_beta": np.array(beta)})
+
+
+def test_the_values_of_a_large_problem_are_followed_as_those_of_a_small_one(monkeypatch):
+    """CVaR on a problem too large for one compiled call ended in an AssertionError."""
+    records = []
+    for work in (None, 0):
+        if work is not None:
+            monkeypatch.setattr("bqrl.planners.sweep.SMALL_WORK", work)
+            monkeypatch.setattr("bqrl.planners.sweep.Layout.in_one_call", lambda self, columns: False)
+        mdp = bqrl.envs.make("SafeOrRisky", horizon=3)
+        records.append(learn(mdp, "ucb-bqrl", objective=bqrl.CVaR(0.2), episodes=8, seed=1, progress=False))
+    assert records[0].value() == pytest.approx(records[1].value())
+    np.testing.assert_array_equal(records[0].returns, records[1].returns)

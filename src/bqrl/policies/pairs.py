@@ -19,7 +19,7 @@ MAX_LABELS = 1_000_000
 MIN_ANSWERS = 64  # asked at each stage to find out whether a policy draws its answers
 MAX_CUSTOM_MOVES = 5_000_000  # per stage of a custom policy, whose memories Python computes one by one
 AVERAGED = "evaluate and simulate take a policy that draws its actions"
-RANDOM = "pass action probabilities (H, S, A) if it draws its actions, or simulate a function or a Policy"
+RANDOM = "return action probabilities if it draws its actions, or simulate a function or a Policy"
 NONE: IntArray = np.empty(0, np.int64)
 NO_CHANCE: FloatArray = np.empty(0)
 

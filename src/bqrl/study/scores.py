@@ -209,8 +209,10 @@ class Experiment(Charted):
         float or None
             None if the kernel is not known or if random play is optimal.
         """
-        way = self.optimum - self.random
-        return (value - self.random) / way if way > GAP_TOL * self.size else None
+        way, gained, noise = self.optimum - self.random, value - self.random, GAP_TOL * self.size
+        if not way > noise:  # NaN if unknown
+            return None
+        return gained / way if abs(gained) > noise else 0.0
 
     @property
     def runs(self) -> str:
