@@ -380,6 +380,7 @@ def test_box_observations_are_divided_by_an_option(cli, tmp_path):
 
 
 def test_a_learner_of_observations_needs_no_bins(cli):
+    pytest.importorskip("torch")
     asked = ("--learner", "envelope", "--horizon", 5, "--episodes", 2, "--seeds", 1)
     code, out, err = cli("learn", "CartPole-v1", *asked)
     assert (code, err) == (0, "")

@@ -127,5 +127,5 @@ def test_bad_arguments_are_named_before_the_work(tmp_path):
 def test_the_page_of_a_stress_test(tmp_path):
     held = bqrl.stress("Inventory", bqrl.solve("Inventory", tau=0.1), off=[0.0, 0.02, 0.05])
     page = bqrl.report(held, tmp_path / "page.html", title="Does it hold?", run_name="week").read_text(encoding="utf-8")
-    assert "If probabilities are off by up to 2 %: 55; by 5 %: 41; from 2 % on no more" in page
+    assert "If probabilities are off by up to 2 %: 55; by 5 %: 41; from 2 % the risk-neutral" in page
     assert "return reached in 9 of 10 weeks" in page
