@@ -150,6 +150,11 @@ def test_copies_of_an_environment_are_played_side_by_side():
         learn(copies, "sarsa", 0.5, 5, 1, horizon=4)
 
 
+def test_a_vector_environment_with_one_stream_for_all_copies_runs():
+    record = learn(gym.make_vec("CartPole-v1", num_envs=8), "envelope", 0.1, 12, 0, horizon=20)
+    assert record.returns.min() >= 5.0
+
+
 def test_an_environment_of_gymnasium_runs():
     record = learn("CartPole-v1", "envelope", 0.1, 12, 0, horizon=20)
     assert record.returns.size == 12

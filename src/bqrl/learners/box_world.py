@@ -50,7 +50,7 @@ class BoxWorld(GymWorld):
     def _play_copies(self, actor: Any, n: int) -> list[BoxEpisode]:
         """Play one episode in each of the first n copies; what a copy does after its episode is ignored."""
         env, H = self.env, self.H
-        observation, info = env.reset(seed=self.rng.integers(2**31, size=env.num_envs).tolist())
+        observation, info = env.reset(seed=int(self.rng.integers(2**31)))
         seen = self._rows(observation, 0)
         states, actions = np.repeat(seen[:n, None], H + 1, axis=1), np.full((n, H), ENDED)
         rewards, masks, masked = np.zeros((n, H)), np.ones((n, H + 1, self.A), bool), "action_mask" in info

@@ -13,13 +13,15 @@ the first stage follow the target z and its value:
 Buffers between the two are refused: their value is max over z of a minimum over widths d, which needs one network per width. With
 a single width the learner found targets whose promise was far too high.
 
-The loss is the cross-entropy over all needs, of W itself or of the slopes of J. The next action is chosen by the current weights,
-per need, and valued by averaged weights. The needs of each stage span the returns still to come that were seen. For a quantile
-they are coarse at first and then narrow to the targets whose shortfall may be near tau; their step is a multiple of the lattice
-of the rewards seen, if they have one. Episodes are played towards the present target or a random one, with random actions at
-a falling rate. Some are trials without random actions: the minimum over noisy estimates is too low, and the rate at which
-trials miss their target, less the promised one, corrects it. In the last episodes of a quantile the network stays as it is,
-and the target with the best quantile in trials is chosen.
+The loss is the cross-entropy over all needs, of W itself or of the slopes of J. The next action is chosen by the current
+weights, per need, and valued by averaged weights. The needs of each stage span the returns still to come that were seen. For a
+quantile they are coarse at first and then narrow to the targets whose shortfall may be near tau, for CVaR to the returns of
+trials; their step is a multiple of the lattice of the rewards seen, if they have one. The episodes between two trainings are
+played at once, towards the present target or a random one, with random actions at a falling rate, each repeated for some
+stages (Dabney, Ostrovski and Barreto, 2021, "Temporally-extended epsilon-greedy exploration"). Some are trials without random
+actions: the minimum over noisy estimates is too low, and the rate at which trials miss their target, less the promised one,
+corrects it. In the last episodes of a quantile the network stays as it is, and the target with the best quantile in trials is
+chosen.
 
 Deviation from the exact recursion of `planners/target.py`: everything is estimated, so nothing is certified. Simulate the
 policy on new episodes for a statement with confidence.
@@ -351,7 +353,7 @@ class Envelope(Learner):
             return False
         last = float(cost[z <= self.hi[0] + SNAP * self.step][-1])
         if self.cvar:
-            low = min(float(reached.min()), self.target) if reached.size else float(z[0])
+            low = min(float(np.quantile(reached, self.tau / 50.0)), self.target) if reached.size else float(z[0])
             low, high = low - 0.25 * (float(self.hi[0]) - low), math.inf
         else:
             near = np.flatnonzero((cost > self.tau / 4.0) & (cost < self.tau + 0.25 * (1.0 - self.tau)))
@@ -468,7 +470,18 @@ class Exploring(Policy):
 
     def act(self, h: int, s: Any, memory: Any, mask: BoolArray | None = None) -> int:
         """Return a random allowed action, or that of the policy."""
-        return int(self.act_many(h, np.array([s]), np.array([memory]), None if mask is None else mask[None])[0])
+        policy, i = self.policy, self.episodes.start
+        if self.available is not None:
+            mask = self.available[h, s]
+        if self.repeat[i] == 0 and self.epsilon[i] > 0.0 and self.rng.random() < self.epsilon[i]:
+            choices: Any = policy.A if mask is None else np.flatnonzero(mask)  # type: ignore[attr-defined]
+            self.action[i] = self.rng.choice(choices)
+            self.repeat[i] = 1 if self.longest == 1 else min(self.rng.zipf(REPEAT), self.longest)
+        if self.repeat[i] > 0:
+            self.repeat[i] -= 1
+            if mask is None or mask[self.action[i]]:
+                return int(self.action[i])
+        return policy.act(h, s, memory, mask) if isinstance(policy, EnvelopePolicy) else policy.act(h, s, memory)
 
     def next(self, memory: Any, h: int, s: Any, action: int, reward: float, s_next: Any) -> Any:
         """Return the remaining need after the reward."""
