@@ -41,7 +41,7 @@ KNOWN_MODEL = "A model whose outcomes and rewards are right; only its probabilit
 ADAPTIVE = "Whether the policy that wrote the log changed with the data; by default a test looks for it."
 AT_LEAST = "A promise that suffices (a number, or old: that of the old policy); the plan is the best one that keeps it."
 ROUND = "Round rewards down to multiples of this number; the promise stays valid."
-PSA = "Also draw this many models from the posterior and show the policy's value in each (no promise)."
+PSA = "Also draw this many models from the posterior and show the policy's value in each (no promise); without a level, at 0.1."
 POLICY = "With --cost: a strategy to compare with the new plan, such as today=rule.csv or always:ACTION; repeatable."
 COST = "With --psa: the outcome that is paid, to show which strategy is worth its cost at each --threshold."
 THRESHOLD = "With --cost: what one unit of the effect is worth; repeatable."
