@@ -20,6 +20,7 @@ from bqrl.logs.fit import CONFIDENCE, fit
 from bqrl.logs.played import is_environment
 from bqrl.mdp.files.facts import parse_start
 from bqrl.mdp.load import load_model
+from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.plan import Plan
 from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.posterior import FILES as POSTERIOR_FILES
@@ -131,7 +132,7 @@ class Fit(SharedOptions):
         result = fit_result(estimate, promise, words, settings, draw=self.out is not None)
         shown = [name for name in SHOWN if name in result.tables]
         if self.psa is not None:
-            drawn = estimate.psa(promise, self.psa)
+            drawn = estimate.psa(promise, self.psa, points=self.points or BRACKET_POINTS)
             result, shown = with_posterior(result, drawn, words, draw=self.out is not None), [*shown, "posterior"]
         if self.cost is not None:
             found = self._acceptability(estimate, promise, self.cost)
