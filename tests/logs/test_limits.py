@@ -51,3 +51,8 @@ def test_a_fine_grid_of_noisy_rewards_is_rounded_instead_of_taking_minutes(monke
     assert exact.solve(0.5).value - 0.5 <= plan.value <= exact.solve(0.5).value
     assert coarse.promise_of("always:a", 0.5) <= exact.promise_of("always:a", 0.5)
     assert coarse.limits(0.5)
+
+
+def test_a_grid_that_is_small_is_not_replaced_by_a_finer_one(monkeypatch):
+    monkeypatch.setattr(limits, "EXACT_WORK", 0.0)
+    assert limits.coarse_points(random_mdp(np.random.default_rng(0))) is None
