@@ -117,3 +117,20 @@ def test_no_more_than_the_highest_promise_can_be_asked_for():
         estimate.solve(0.1, at_least=2.0)
     with pytest.raises(bqrl.errors.ArgumentError, match="at_least must be given for a quantile without buffer"):
         estimate.solve(0.3, 0.2, at_least=0.0)
+
+
+def test_the_promise_of_a_policy_follows_names_where_two_logs_number_states_differently():
+    def log(order):
+        rows = [(i, s, a, float(s == a)) for i in range(300) for s in order for a in "xy"]
+        parts = ([f"{i}{s}{a}" for i, s, a, _ in rows], *([row[k] for row in rows] for k in (1, 2, 3)))
+        return dict(zip(("episode", "state", "action", "reward"), parts, strict=True))
+
+    start, given = {"x": 0.5, "y": 0.5}, {"reward_range": (0, 1), "adaptive": False}
+    one, other = (bqrl.fit(log(order), start=start, **given) for order in ("xy", "yx"))
+    assert one.mdp.state_names != other.mdp.state_names
+    plan = other.solve(0.3)
+    assert one.promise_of(plan, 0.3) == one.promise_of(plan.policy, 0.3) == plan.value == 1.0
+    assert one.promise_of({"x": "x", "y": "y"}, 0.3) == 1.0
+    assert one.promise_of("always:x", 0.3) == 0.0
+    with pytest.raises(TypeError, match="policy must choose one action"):
+        one.promise_of("random", 0.3)

@@ -79,3 +79,28 @@ def test_nothing_helps_where_nothing_can_be_added(tmp_path):
     assert estimate.helps(0.1) == []
     estimate.save(tmp_path / "e.npz")
     assert bqrl.load(tmp_path / "e.npz").helps(0.1) == []
+
+
+def noisy(n=300):
+    """Two steps whose rewards never repeat, with a lattice of cents; a third of the first steps pay more."""
+    rng = np.random.default_rng(0)
+    rewards = np.round(rng.normal(100.0, 5.0, 2 * n) + 50.0 * (rng.random(2 * n) < 0.3), 2)
+    log = {"episode": np.repeat(range(n), 2), "state": ["s"] * 2 * n, "action": ["a"] * 2 * n}
+    return log | {"reward": rewards, "next_state": ["s"] * 2 * n}
+
+
+def test_rewards_that_hardly_repeat_are_proposed_for_rounding_which_is_no_declaration():
+    log = noisy()
+    estimate = fit(log, stationary=True, reward_range=(0, 200))
+    (first, *_) = estimate.helps(0.2)
+    assert not first["assumes"]
+    unit = float(first["step"].split("multiples of ")[1].split()[0])
+    rounded = fit(log, stationary=True, reward_range=(0, 200), round_rewards=unit)
+    assert first["with_it"] == rounded.solve(0.2).value > estimate.solve(0.2).value
+    assert not any("round" in one["step"] for one in rounded.helps(0.2))
+
+
+def test_the_promise_of_the_old_policy_is_about_rewards_that_are_not_rounded():
+    log = noisy()
+    plain, rounded = (fit(log, reward_range=(0, 200), stationary=True, round_rewards=unit) for unit in (None, 50))
+    assert plain.old_promise(0.2) == rounded.old_promise(0.2) > 150.0

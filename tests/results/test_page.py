@@ -512,3 +512,26 @@ def test_the_slider_along_the_price_of_certainty_in_a_browser(browser, tmp_path)
     move("tau", level)
     assert drawn(browser) == planned
     check_quiet(browser)
+
+
+@pytest.mark.slow
+def test_the_page_of_a_fit_in_a_browser(browser, tmp_path):
+    """Few complete episodes: the upper end of the old policy's interval is infinite. Names are text, and asides fold."""
+    log = {"episode": list(range(20)), "state": [NASTY] * 20, "action": ["<in>", "out"] * 10, "reward": [1.0, 0.0] * 10}
+    estimate = bqrl.fit(log, reward_range=(0, 1), adaptive=False)
+    result = bqrl.report(estimate.solve(0.9), tmp_path / PAGE)
+    assert result
+    for width, dark in ((1280, False), (390, True)):
+        open_page(browser, tmp_path / PAGE, width, dark)
+        charts = browser.find_elements("css selector", ".view svg")
+        assert len(charts) == 3
+        texts = [[each.text for each in chart.find_elements("css selector", "text")] for chart in charts]
+        assert {"old policy", "new plan", "plug-in plan", "\u221e"} <= set(texts[0])  # the infinite end is an arrow
+        assert charts[0].find_elements("css selector", ".mark-symbol path")
+        assert any(NASTY in text or NASTY[:8] in text for text in texts[1])
+        check_fits(browser, 3, width)
+        folded = browser.find_elements("css selector", "details:not([open])")
+        assert any("assuming that" in each.get_attribute("textContent") for each in folded)
+        assert "assuming that" not in browser.execute_script("return document.body.innerText")
+        assert browser.execute_script("return document.querySelectorAll('td script, td in').length") == 0
+        check_quiet(browser)

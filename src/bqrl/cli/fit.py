@@ -20,6 +20,7 @@ from bqrl.logs.fit import CONFIDENCE, fit
 from bqrl.logs.played import is_environment
 from bqrl.mdp.files.facts import parse_start
 from bqrl.mdp.load import load_model
+from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.plan import Plan
 from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.posterior import FILES as POSTERIOR_FILES
@@ -41,7 +42,7 @@ KNOWN_MODEL = "A model whose outcomes and rewards are right; only its probabilit
 ADAPTIVE = "Whether the policy that wrote the log changed with the data; by default a test looks for it."
 AT_LEAST = "A promise that suffices (a number, or old: that of the old policy); the plan is the best one that keeps it."
 ROUND = "Round rewards down to multiples of this number; the promise stays valid."
-PSA = "Also draw this many models from the posterior and show the policy's value in each (no promise)."
+PSA = "Also draw this many models from the posterior and show the policy's value in each (no promise); without a level, at 0.1."
 POLICY = "With --cost: a strategy to compare with the new plan, such as today=rule.csv or always:ACTION; repeatable."
 COST = "With --psa: the outcome that is paid, to show which strategy is worth its cost at each --threshold."
 THRESHOLD = "With --cost: what one unit of the effect is worth; repeatable."
@@ -131,7 +132,7 @@ class Fit(SharedOptions):
         result = fit_result(estimate, promise, words, settings, draw=self.out is not None)
         shown = [name for name in SHOWN if name in result.tables]
         if self.psa is not None:
-            drawn = estimate.psa(promise, self.psa)
+            drawn = estimate.psa(promise, self.psa, points=self.points or BRACKET_POINTS)
             result, shown = with_posterior(result, drawn, words, draw=self.out is not None), [*shown, "posterior"]
         if self.cost is not None:
             found = self._acceptability(estimate, promise, self.cost)

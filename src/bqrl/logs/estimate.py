@@ -228,7 +228,7 @@ class Estimate(Explained, Charted):
         draws : int
             Number of kernels.
         tau : float, optional
-            Level of the quantile and the CVaR; by default that of the plan.
+            Level of the quantile and the CVaR; by default that of the plan, and 0.1 where there is none.
         prior : float
             Total weight of the Dirichlet prior per row, spread evenly over its outcomes.
         seed : int or None

@@ -16,7 +16,7 @@ from bqrl.laws.objectives import Objective, check_objective, quantile_objective
 from bqrl.logs.limits import next_target, shares
 from bqrl.logs.observed import promised_levels
 from bqrl.logs.promises import Promises
-from bqrl.logs.trials import contradicted
+from bqrl.logs.trials import ROUND, contradicted
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.facts import (
     Fact,
@@ -168,7 +168,8 @@ class Explained(Promises):
         Returns
         -------
         list of dict
-            `step`, in words; `value` and `with_it`, the promise of the new plan now and the projected one. Steps that do not
+            `step`, in words; `value` and `with_it`, the promise of the new plan now and the projected one; `assumes`, whether
+            the step must be true, unlike rounding rewards down. Steps that do not
             raise the promise are left out; the list is empty for an estimate from a file.
         """
         goal = check_objective(tau, beta=beta)
@@ -181,7 +182,9 @@ class Explained(Promises):
             if not contradicted(self.mdp, other.mdp, (self.radii, other.radii), self.seen):
                 projected = other._projected_value(goal, 1)
                 if projected > value + (1e-9 * abs(value) if math.isfinite(value) else 0.0):
-                    found.append({"step": step, "value": value, "with_it": projected})
+                    found.append(
+                        {"step": step, "value": value, "with_it": projected, "assumes": not step.startswith(ROUND)}
+                    )
         return sorted(found, key=lambda one: -float(one["with_it"]))
 
     def _lowered(self, goal: Objective, value: float) -> list[Fact]:

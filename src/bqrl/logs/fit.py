@@ -19,10 +19,9 @@ from bqrl.logs.explained import MODEL
 from bqrl.logs.known_model import check_absorbing, from_model, with_events
 from bqrl.logs.known_rows import copy_rows, known_rows
 from bqrl.logs.played import is_environment, play_log
-from bqrl.logs.read import read_columns
+from bqrl.logs.read import read_columns, rounded_down
 from bqrl.logs.trajectories import is_trajectories, named, trajectory_columns
 from bqrl.logs.trials import EVENTS, declarations
-from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.validation import check_discount
@@ -150,8 +149,6 @@ def fit(
     if is_trajectories(log):
         log = trajectory_columns(log) if model is None else named(trajectory_columns(log), model)
     read = read_columns(log, columns)
-    if step is not None:
-        read.numbers["reward"] = rounded_down(read.numbers["reward"], step)
     steps = order_episodes(read, horizon, ends, declared.absorbing)
     if model is not None:
         check_absorbing(steps, model, declared.absorbing)
@@ -167,7 +164,13 @@ def _estimate(
     trials: bool = False,
 ) -> Estimate:  # fmt: skip
     """Return the estimate from ordered steps; with `events`, as if every step had shown its event."""
-    model = declared.model
+    model, returns, recorded = (
+        declared.model,
+        steps.returns(discount),
+        steps,
+    )  # the old policy's returns are not rounded
+    if declared.round_rewards is not None:
+        steps = replace(steps, reward=rounded_down(steps.reward, declared.round_rewards))
     delta = (1.0 - confidence) / (1.0 if adaptive else 2.0)  # the other half belongs to the old policy
     several = model is None and declared.start is None and np.unique(steps.first_states).size > 1
     if model is not None:
@@ -176,11 +179,11 @@ def _estimate(
         found = revealed if events and revealed is not None else found
     else:
         revealed, found = None, empirical(steps, declared, delta=delta / 2.0 if several else delta, discount=discount)
-    again = partial(_estimate, steps, confidence, discount, adaptive=adaptive)
+    again = partial(_estimate, recorded, confidence, discount, adaptive=adaptive)
     added = declarations(steps, declared, found) if trials else {}
     tried = {step: partial(again, replace(declared, **changes)) for step, changes in added.items()}
     return Estimate(
-        mdp=found.mdp, balls=found.balls, confidence=confidence, returns=steps.returns(discount),
+        mdp=found.mdp, balls=found.balls, confidence=confidence, returns=returns,
         assumptions=_assumptions(steps, declared, found.mdp), adaptive=adaptive,
         episodes=steps.T, steps=steps.state.size, tries=found.tries, uncounted=found.uncounted,
         start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
@@ -217,18 +220,6 @@ def _refit(fitted: Callable[[Declared], Estimate], declared: Declared, name: str
         bounds = float(model.reward.min()), float(model.reward.max())
         changes = {"model": None, "stationary": model.stationary, "reward_range": bounds, "start": first}
     return fitted(replace(declared, **changes))
-
-
-def rounded_down(rewards: FloatArray, step: float) -> FloatArray:
-    """Return rewards rounded down to multiples of `step`; a multiple up to rounding error stays as it is.
-
-    >>> rounded_down(np.array([0.3, 0.39, -0.01]), 0.1).round(9).tolist()
-    [0.3, 0.3, -0.1]
-    """
-    units = rewards / step
-    nearest = np.round(units)
-    exact = np.abs(units - nearest) <= 1e-9 * np.maximum(1.0, np.abs(units))
-    return np.asarray(np.where(exact, nearest, np.floor(units)) * step + 0.0)
 
 
 def _check_range(given: Any, step: float | None) -> tuple[float, float] | None:

@@ -36,9 +36,8 @@ def coarse_points(mdp: MDP) -> int | None:
         (BRACKET_POINTS, BRACKET_POINTS * mdp.H) if columns is None else (int(columns.size[0]), columns.cells)
     )
     work = mdp.successor.size / len(mdp.available) * cells
-    if work <= EXACT_WORK:
-        return None
-    return int(np.clip(ROUNDED_WORK / work * finest, FEWEST, BRACKET_POINTS))
+    points = int(np.clip(ROUNDED_WORK / work * finest, FEWEST, BRACKET_POINTS))
+    return None if work <= EXACT_WORK or points >= finest else points
 
 
 def next_target(

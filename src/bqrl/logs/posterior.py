@@ -19,7 +19,7 @@ import numpy as np
 from bqrl.checks import bad_value, number, random_seed, whole
 from bqrl.display import Charted, percent, views
 from bqrl.laws.law import Law
-from bqrl.laws.objectives import Quantile
+from bqrl.laws.objectives import CVaR, Objective, Quantile
 from bqrl.logs.observed import Observed
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import returns_grid
@@ -36,6 +36,7 @@ from bqrl.policies.target import TargetPolicy
 
 Events = tuple[IntArray, ...]  # counts of the events of each shared law
 INTERVAL = 0.95  # mass of the intervals of the table
+LEVEL = 0.1  # of the quantile and the CVaR, where neither the caller nor the plan names one
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -49,7 +50,9 @@ class PosteriorDraws(Charted):
     quantile, mean, cvar : ndarray of shape (draws,)
         One entry per draw.
     promised : ndarray of shape (draws,) or None
-        The plan's own objective, one entry per draw, if a plan of the estimate was given.
+        The objective of the plan, one entry per draw, if a plan of the estimate was given.
+    objective : Objective or None
+        The objective of that plan.
     promise : float or None
         The promise of that plan.
     prior : float
@@ -73,6 +76,7 @@ class PosteriorDraws(Charted):
     mean: FloatArray
     cvar: FloatArray
     promised: FloatArray | None
+    objective: Objective | None = None
     promise: float | None
     prior: float
     exact: bool
@@ -105,7 +109,9 @@ class PosteriorDraws(Charted):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per measure: its mean, median and 95 % interval over the draws."""
-        measures = {Quantile(self.tau).label: self.quantile, "mean": self.mean, f"{self.tau:g}-CVaR": self.cvar}
+        measures = {Quantile(self.tau).label: self.quantile, "mean": self.mean, CVaR(self.tau).label: self.cvar}
+        if self.promised is not None and self.objective is not None:
+            measures = {self.objective.label: self.promised} | measures
         found = []
         for name, values in measures.items():
             low, high = self._interval(values)
@@ -143,9 +149,7 @@ def posterior_draws(
         if policy.details.get("estimate") is estimate:
             promise, goal = policy.value, policy.objective
         tau = getattr(policy.objective, "tau", None) if tau is None else tau
-    if tau is None:
-        raise bad_value("tau", tau, "be given with a policy", remedy="e.g. tau=0.1")
-    tau, seed = number(tau, "tau", 0.0, 1.0, "()"), random_seed(seed)
+    tau, seed = number(LEVEL if tau is None else tau, "tau", 0.0, 1.0, "()"), random_seed(seed)
     found, exact = np.empty((whole(draws, "draws", 1, most=10**6), 4)), True
     prior = number(prior, "prior", 0.0, ends="(]")
     law_of = _evaluator(estimate, policy, whole(points, "points", 2))
@@ -160,6 +164,7 @@ def posterior_draws(
         mean=mean,
         cvar=cvar,
         promised=promised if promise is not None else None,
+        objective=goal,
         promise=promise,
         prior=prior,
         exact=exact,

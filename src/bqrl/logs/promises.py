@@ -8,7 +8,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from bqrl.checks import bad_value, whole
+from bqrl.checks import bad_type, bad_value, whole
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import LEVEL_SLACK, Buffered, Objective, Quantile, check_objective, quantile_objective
 from bqrl.logs.candidates import Set
@@ -20,7 +20,9 @@ from bqrl.planners.plan import Plan
 from bqrl.planners.robust import lowest_return
 from bqrl.planners.solve import solve
 from bqrl.planners.uncertain import half_radius, robust_value
+from bqrl.policies.convert import bind
 from bqrl.policies.protocol import Names, Policy
+from bqrl.policies.stochastic import StochasticPolicy
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -34,8 +36,9 @@ class Promises(Observed):
 
         Parameters
         ----------
-        policy : Policy or Plan
-            A policy for `estimate.mdp`.
+        policy : Plan, or a policy in any form that `evaluate` accepts
+            The policy, which follows names if it comes from another model; one that draws its actions must be a
+            `StochasticPolicy` for `estimate.mdp`.
         tau : Quantile, Buffered or float
             The objective, or the level of a quantile in (0, 1).
         beta : float
@@ -57,12 +60,24 @@ class Promises(Observed):
         """
         tau, beta = promised_levels(tau, beta)
         goal = quantile_objective(tau, beta)
-        played = policy.policy if isinstance(policy, Plan) else policy
+        key = "promise of the plug-in plan", goal
         if policy is not self._memo.get(("plug-in", goal)):
-            return self._proven(played, tau, beta)
-        if ("its promise", goal) not in self._memo:
-            self._memo["its promise", goal] = self._proven(played, tau, beta)
-        return cast(float, self._memo["its promise", goal])
+            return self._proven(self._bound(policy), tau, beta)
+        if key not in self._memo:
+            self._memo[key] = self._proven(cast(Plan, policy).policy, tau, beta)
+        return cast(float, self._memo[key])
+
+    def _bound(self, policy: Any) -> Policy:
+        """Return a policy in the numbering of the empirical model."""
+        played = policy.policy if isinstance(policy, Plan) else policy
+        if isinstance(played, StochasticPolicy):
+            return played
+        problem, found = bind(self.mdp, policy)
+        if problem is not self.mdp:
+            raise bad_type(
+                "policy", policy, "choose one action in every situation", remedy="or pass a StochasticPolicy"
+            )
+        return found
 
     def _proven(self, played: Policy, tau: float, beta: float) -> float:
         """Return what a policy is proven to guarantee for every kernel of the balls."""

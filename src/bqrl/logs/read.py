@@ -18,7 +18,7 @@ import numpy as np
 
 from bqrl.checks import bad_type, bad_value, one_line
 from bqrl.errors import SizeError
-from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.columns import LOG, Codes, plain_header, warn_of_costs
 from bqrl.mdp.files import ending
 from bqrl.mdp.files.regular import LIMIT_VARIABLE, MAX_TEXT, regular_size, size_limit, unpacked_exceeds
@@ -110,6 +110,18 @@ def _check_ends(found: Columns, columns: Mapping[str, str] | None) -> None:
     if plain_header(end).removesuffix("s") == "done":  # it may also mark episodes that were cut off
         remedy = f"map end to {one_line(end)} with columns if it marks complete episodes only"
         raise found.source.error(f"{rule}, got {end}; {remedy}", found.source.line, column=end, name="columns")
+
+
+def rounded_down(rewards: FloatArray, step: float) -> FloatArray:
+    """Return rewards rounded down to multiples of `step`; a multiple up to rounding error stays as it is.
+
+    >>> rounded_down(np.array([0.3, 0.39, -0.01]), 0.1).round(9).tolist()
+    [0.3, 0.3, -0.1]
+    """
+    units = rewards / step
+    nearest = np.round(units)
+    exact = np.abs(units - nearest) <= 1e-9 * np.maximum(1.0, np.abs(units))
+    return np.asarray(np.where(exact, nearest, np.floor(units)) * step + 0.0)
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------

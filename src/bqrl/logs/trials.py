@@ -6,17 +6,22 @@ it can never prove one.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from bqrl.display import format_number
 from bqrl.logs.empirical import END, Declared, Empirical
 from bqrl.logs.episodes import Episodes
+from bqrl.logs.read import rounded_down
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP
 
 EVENTS = "record the event of every step"
+ROUND = "round rewards down to multiples of"  # valid whatever is true
+LEVELS, OFTEN = 20, 20  # rewards are rounded to about LEVELS values if they repeat less than OFTEN times on average
 
 
 def declarations(log: Episodes, declared: Declared, found: Empirical) -> dict[str, dict[str, Any]]:
@@ -24,6 +29,11 @@ def declarations(log: Episodes, declared: Declared, found: Empirical) -> dict[st
     if declared.model is not None:
         return {}
     steps: dict[str, dict[str, Any]] = {}
+    unit = None if declared.round_rewards is not None else rounding_unit(log.reward)
+    if unit is not None:
+        low, high = declared.reward_range or (0.0, 0.0)
+        ends = (float(rounded_down(np.array([low]), unit)[0]), high) if declared.reward_range else None
+        steps[f"{ROUND} {format_number(unit)} (round_rewards)"] = {"round_rewards": unit, "reward_range": ends}
     if not declared.stationary and log.H > 1:
         steps["declare stationary"] = {"stationary": True}
     if declared.support is None:
@@ -40,6 +50,20 @@ def declarations(log: Episodes, declared: Declared, found: Empirical) -> dict[st
         rows = [(label, log.actions[a], END, 1.0, r) for a, r in paid.items()]
         steps[f"declare that state {label!r} ends an episode, if it is never left"] = {"known": [*listed, *rows]}
     return steps
+
+
+def rounding_unit(rewards: FloatArray) -> float | None:
+    """Return a unit with about 20 multiples in the range of rewards that hardly repeat; None if they do repeat.
+
+    >>> rounding_unit(np.linspace(0.0, 1000.0, 400)), rounding_unit(np.arange(400) % 7.0)
+    (50.0, None)
+    """
+    distinct = np.unique(rewards)
+    if distinct.size <= LEVELS or rewards.size > OFTEN * distinct.size:
+        return None
+    size = float(distinct[-1] - distinct[0]) / LEVELS
+    power = 10.0 ** math.floor(math.log10(size))
+    return float(max(power * digit for digit in (1.0, 2.0, 5.0) if power * digit <= size * (1.0 + 1e-9)))
 
 
 def _left_open(log: Episodes, found: Empirical) -> list[int]:

@@ -162,11 +162,12 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN, goal: Objective
 def help_sentence(one: Mapping[str, Any], words: Words = PLAIN, goal: Objective = USUAL) -> str:
     """What one step would add to the promise, as a projection.
 
-    >>> help_sentence({"step": "record the event of every step", "value": 117.0, "with_it": 185.0})
+    >>> help_sentence({"step": "record the event of every step", "value": 117.0, "with_it": 185.0, "assumes": True})
     'What would help, if it is true: record the event of every step; 117 becomes about 185 (a projection, not a promise).'
     """
     now, then = ("no promise" if x == -math.inf else words.value(goal, x) for x in (one["value"], one["with_it"]))
-    return f"What would help, if it is true: {one['step']}; {now} becomes about {then} (a projection, not a promise)."
+    condition = ", if it is true" if one["assumes"] else ""
+    return f"What would help{condition}: {one['step']}; {now} becomes about {then} (a projection, not a promise)."
 
 
 def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, ResultTable]:

@@ -31,10 +31,11 @@ def posterior_chart(draws: PosteriorDraws, words: Words = PLAIN) -> Any:
     chart = law_chart({draws.tau: Law(atoms, counts / counts.sum())}, promises, words=words)
     said = f"{draws.draws:,} draws: {NOT_PROMISED}. {'Dashed line: the promise. ' if promises else ''}"
     said += f"Prior: weight {draws.prior:g} per row, spread evenly over its outcomes."
-    title = {"text": f"The {Quantile(draws.tau).label} under posterior draws", "subtitle": said}
+    goal = Quantile(draws.tau) if draws.promised is None or draws.objective is None else draws.objective
+    title = {"text": f"The {goal.label} under posterior draws", "subtitle": said}
     for layer in chart.layer:
         for axis, name in (
-            ("x", words.axis(f"{Quantile(draws.tau).label} of the return")),
+            ("x", goal.axis() if goal.probability else words.axis(f"{goal.label} of the return")),
             ("y", "share of the draws"),
         ):
             channel = getattr(layer.encoding, axis, None)
