@@ -37,12 +37,12 @@ from bqrl.planners.confidence import (
     power_buffer as power_buffer,
 )
 from bqrl.planners.evaluate import evaluate as evaluate
-from bqrl.planners.forecast import Forecast as Forecast, forecast as forecast
 from bqrl.planners.curve import GridCurve as GridCurve, guarantee_curve as guarantee_curve
 from bqrl.planners.cvar import CVaRCurve as CVaRCurve
 from bqrl.planners.outcomes import expected_outcomes as expected_outcomes, outcome_law as outcome_law
 from bqrl.planners.outlook import Outlook as Outlook, outlook as outlook
 from bqrl.planners.plan import Plan as Plan
+from bqrl.planners.room import Forecast as Forecast, forecast as forecast
 from bqrl.planners.solve import solve as solve
 from bqrl.planners.strategies import Strategies as Strategies, sensitivity as sensitivity, strategies as strategies
 from bqrl.planners.stress import Stress as Stress, stress as stress

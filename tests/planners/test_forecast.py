@@ -7,9 +7,8 @@ import pytest
 
 import bqrl
 from bqrl.mdp.find_grid import lattice
-from bqrl.planners.forecast import forecast
 from bqrl.planners.on_demand import on_demand_bytes, stage_line
-from bqrl.planners.room import sweep_bytes
+from bqrl.planners.room import forecast, sweep_bytes
 
 
 def ring(S=3000, H=30, A=3):

@@ -1,30 +1,57 @@
-"""The memory of a sweep: what fits, and what to change if nothing does."""
+"""The memory and the time of a plan before it is made: what fits, what would fit if nothing does, and how long it takes.
+
+The cost of a sweep is proportional to outcomes times columns, summed over the stages. `forecast` runs the loop of one stage on a
+sample of the states, on this machine, with arrays of the size of the plan where they fit into 256 MiB, and multiplies. Memory is
+that of the arrays that the plan will allocate, beside the model.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bqrl.checks import bad_value, choice, number
 from bqrl.errors import SizeError
-from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid
-from bqrl.mdp.grid import EMPTY, Grid, Lattice
+from bqrl.loops.backward import sweep_rows, sweep_rows_threads
+from bqrl.loops.layout import Moves, Rows
+from bqrl.loops.threads import run_loop
+from bqrl.mdp.arrays import read_only
+from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid, rounded_grid
+from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.unstored import StepModel
+from bqrl.mdp.passes import by_products
+from bqrl.mdp.search import SWEEP_SECONDS, duration
+from bqrl.mdp.unstored import StepModel, check_model
 from bqrl.planners.cluster import NO_GOAL, Cluster, Pass, as_cluster, pass_bytes
+from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.on_demand import (
     PRECISIONS,
     Model,
+    cells_of,
     check_tables,
+    columns_of,
+    goal_on,
+    kernel_of,
+    narrowed,
     narrows,
     on_demand_bytes,
+    rows_of,
     table_bytes,
     values_bytes,
     widest,
 )
+from bqrl.policies.protocol import action_dtype
 
 MAX_BYTES = 4 * 2**30
+SAMPLE_BYTES = 2**28  # of the values of the next stage in a sample
+SAMPLE_WORK = 30_000_000  # outcomes times columns of a sample
+TABLES, VALUES_FIRST = "tables", "values first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,3 +190,162 @@ def _too_large(mdp: Model, columns: Grid, needed: int, max_bytes: float, *, fold
         f"a plan for {mdp.S} states on {kind} grid of {columns.size[0]} returns must fit into max_bytes={limit}, got "
         f"{got}; {other}, shorten the horizon or raise max_bytes", needed=needed, limit=max_bytes, name="max_bytes",
     )  # fmt: skip
+
+
+# -- time -------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """Time and memory of `solve` for one quantile; made by `forecast`.
+
+    Attributes
+    ----------
+    seconds : float
+        Expected time on this machine with its present load.
+    bytes : int
+        Memory beside the model.
+    way : str
+        "tables" (the actions of all targets are kept), or "values first" (the policy is computed on demand).
+    states, transitions, points : int
+        Size of the problem and of the grid of returns.
+    fits : bool
+        Whether the plan fits into `max_bytes`.
+    exact : bool
+        Whether the grid is exact; otherwise the plan is a bracket.
+
+    Examples
+    --------
+    >>> import bqrl
+    >>> print(bqrl.forecast("SafeOrRisky"))
+    about a second and 1 MB (1 states, 3 transitions, 31 returns; exact, tables)
+    """
+
+    seconds: float
+    bytes: int
+    way: str
+    states: int
+    transitions: int
+    points: int
+    fits: bool
+    exact: bool
+
+    @property
+    def short(self) -> str:
+        """Time and memory in words."""
+        memory = f"{self.bytes / 1e9:.2g} GB" if self.bytes >= 1e9 else f"{max(1, round(self.bytes / 1e6))} MB"
+        return f"about {duration(self.seconds)} and {memory}"
+
+    def __str__(self) -> str:
+        what = "exact" if self.exact else "a bracket"
+        size = f"{self.states:,} states, {self.transitions:,} transitions, {self.points:,} returns"
+        return f"{self.short} ({size}; {what}, {self.way})"
+
+
+def forecast(
+    mdp: MDP | StepModel | str, *, points: int | None = None, max_bytes: float = MAX_BYTES, folder: Any = None,
+    precision: str = "float64",
+) -> Forecast:  # fmt: skip
+    """Return the expected time and memory of `solve(mdp, tau)` without making the plan; it takes about a second.
+
+    Plans on the pairs that can be met (`pairs`) are not considered: they are chosen where they are far cheaper.
+
+    Parameters
+    ----------
+    mdp : MDP, StepModel or str
+        The problem.
+    points, max_bytes, folder, precision
+        As for `guarantee_curve`.
+
+    Returns
+    -------
+    Forecast
+
+    Examples
+    --------
+    >>> expected = forecast("SafeOrRisky")
+    >>> expected.fits, expected.way, expected.points
+    (True, 'tables', 31)
+    """
+    model = check_model(mdp)
+    room = check_room(max_bytes, folder, precision)
+    if isinstance(model, StepModel):
+        grid: Grid = model.grid
+    else:
+        exact = returns_grid(model, MAX_POINTS, MAX_SET) if points is None else None
+        grid = rounded_grid(model, points or BRACKET_POINTS) if exact is None else exact
+    return forecast_on(model, grid, room)
+
+
+def forecast_on(model: Model, grid: Grid, room: Room) -> Forecast:
+    """Return the forecast of a plan on a given grid."""
+    tables = room.tables_fit(model, grid)
+    values = not tables and isinstance(grid, Lattice) and room.values_fit(model, grid)
+    outcomes, cells = _outcomes_per_state(model), cells_of(model, grid)[:-1].sum()
+    if tables or not isinstance(grid, Lattice):
+        assert isinstance(model, MDP)
+        work = outcomes * float(cells)
+        seconds, needed = work * _rate(model, grid, means=True), sweep_bytes(model, grid)
+    else:
+        narrow, _ = narrowed(model, grid, int(grid.size[0]) // 2)
+        inner = cells_of(model, narrow)[:-1].sum()
+        needed = on_demand_bytes(model, grid, in_folder=room.folder is not None, precision=room.precision)
+        seconds = outcomes * (
+            float(cells) * _rate(model, grid, means=False) + float(inner) * _rate(model, narrow, means=True)
+        )
+    if not grid.exact:
+        seconds *= 1.5  # a pass for the upper bound
+    loop = 0 if isinstance(model, StepModel) else 16 * model.successor.size  # moves of the columns, means of the rows
+    masses = 16 * int((rows_of(model) * columns_of(grid)[::-1]).max())  # of the policy's law
+    return Forecast(
+        seconds=seconds * (1.0 + 1.0 / model.A), bytes=max(int(needed), masses) + loop, states=model.S,
+        transitions=int(outcomes * model.S), points=int(grid.size[0]),
+        way=TABLES if tables or not isinstance(grid, Lattice) else VALUES_FIRST, fits=bool(tables or values),
+        exact=grid.exact,
+    )  # fmt: skip
+
+
+def _outcomes_per_state(model: Model) -> float:
+    """Return the mean number of outcomes per state and stage."""
+    if isinstance(model, StepModel):
+        return float(model.A * model.max_outcomes)
+    return model.successor.size / (model.S * len(model.available))
+
+
+def _rate(model: Model, grid: Grid, *, means: bool) -> float:
+    """Return the seconds per outcome and column of the largest stage, measured on a sample of its states."""
+    per_state, cells = _outcomes_per_state(model), cells_of(model, grid)[:-1]
+    if per_state * float(cells.sum()) < SAMPLE_WORK or not isinstance(grid, Lattice):
+        return SWEEP_SECONDS  # a small problem, or a set of returns, which only small problems have
+    h, layers = int(cells.argmax()), 2 if means else 1
+    most = max(2, SAMPLE_BYTES // (8 * layers * model.S))
+    n, n_next = (min(int(columns_of(grid)[i]), most) for i in (h, h + 1))
+    count = int(min(rows_of(model)[h], max(1, SAMPLE_WORK // (per_state * n))))
+    if isinstance(model, MDP) and by_products(model, grid, model.stage(h)):
+        count = model.S
+    after = np.random.default_rng(0).random((int(rows_of(model)[h + 1]), layers * n_next))
+    now = np.empty((count, layers * n))
+    action = np.empty((count, n) if means else (0, 0), action_dtype(model.A))
+    if isinstance(model, StepModel) or count == model.S:
+        run: Callable[[], None] = partial(kernel_of(model, grid, h).run, after, goal_on(grid), now, action)
+    else:
+        rows, moves = _sampled(model, grid, h, count)
+        goal = goal_on(grid)._replace(mean_reward=np.zeros(count * model.A))
+        work = rows.successor.size * n
+        run = partial(run_loop, work, sweep_rows, sweep_rows_threads, rows, moves, None, goal, after, now, action)
+    times = []
+    for _ in range(2):  # the first may include compilation
+        begun = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begun)
+    return min(times) / (count * per_state * n)
+
+
+def _sampled(mdp: MDP, grid: Lattice, h: int, count: int) -> tuple[Rows, Moves]:
+    """Return the outcomes of states spread over a stage, and their moves."""
+    stage, states = mdp.stage(h), np.linspace(0, mdp.S - 1, count).astype(np.int64)
+    rows = (states[:, None] * mdp.A + np.arange(mdp.A)).reshape(-1)
+    source, i = stage.outcomes_of(rows)
+    start = np.searchsorted(source, np.arange(rows.size + 1))
+    arrays = map(read_only, (start, stage.successor[i], stage.probability[i]))
+    return Rows(*arrays), Moves(grid.drop(h) - grid.stage_units(mdp, h)[i], NO_JUMPS)
