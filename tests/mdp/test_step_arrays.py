@@ -113,3 +113,14 @@ BAD = [
 @pytest.mark.parametrize(("call", "exception", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_bad_input_gets_one_clear_line(call, exception, message):
     assert_one_line(call, exception, message)
+
+
+def test_randomness_in_a_single_triple_is_found():
+    rng = np.random.default_rng(0)
+
+    def step(states, actions, events):
+        rare = (states == 4) & (actions == 1) & (events == 2)
+        return np.minimum(states + actions, 6), np.where(rare, rng.random(states.size), 0.0)
+
+    with pytest.raises(ValueError, match=r"step\(4, 1, 2\) must be deterministic"):
+        from_step(step, [0, 1], {0: 0.5, 1: 0.25, 2: 0.25}, 9, 0, vectorized=True)

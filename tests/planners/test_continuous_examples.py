@@ -229,10 +229,40 @@ def test_trading_a_mean_reverting_price_by_convexity():
     model = fine.details["model"]
     returns = bqrl.simulate(model, fine.policy, 20_000, seed=0)
     assert within(fine, returns.mean(), returns.std() / np.sqrt(returns.size))
-    for call in (
-        lambda: bqrl.solve(model, tau=0.1),
-        lambda: bqrl.guarantee_curve(model),
-        lambda: bqrl.solve(model, bqrl.CVaR(0.1)),
-    ):
-        with pytest.raises(ValueError, match=r"affine must be omitted unless the objective is Mean\(\)"):
+    for call in (lambda: bqrl.solve(model, tau=0.1), lambda: bqrl.guarantee_curve(model)):
+        with pytest.raises(ValueError, match="affine must be omitted unless the objective is Mean, CVaR or MeanCVaR"):
             call()
+
+
+def test_cvar_of_a_mean_reverting_price():
+    """The bracket of CVaR closes faster than the spacing, and the policy attains its lower end."""
+    coarse, fine = (
+        bqrl.solve(affine_trading(points, cells), bqrl.CVaR(0.5), points=columns)
+        for points, cells, columns in ((21, 60, 400), (41, 120, 800))
+    )
+    assert max(coarse.value, fine.value) <= min(coarse.upper, fine.upper)
+    assert fine.gap < 0.55 * coarse.gap
+    model = fine.details["model"]
+    returns = bqrl.simulate(model, fine.policy, 5_000, seed=0)
+    assert fine.value - 0.05 <= returns.cvar(0.5) <= fine.upper + 0.05
+    with pytest.raises(ValueError, match="max_bytes must hold the values and actions"):
+        bqrl.solve(model, bqrl.CVaR(0.5), max_bytes=1e6)
+
+
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+def test_cvar_of_an_autoregression_is_that_of_a_normal_law(discount):
+    def drift(states, actions, events):
+        return 0.5 * states + events[:, None], 2.0 * states[:, 0] + events
+
+    model = bqrl.from_step(
+        drift, [0], stats.norm(0.0, 0.2), 4, (1.0,), grid={"x": np.linspace(-1.0, 2.0, 61)}, vectorized=True, cells=80,
+        lipschitz=(0.5, 2.0), event_lipschitz=(1.0, 1.0), affine=["x"], discount=discount,
+    )  # fmt: skip
+    d = discount ** np.arange(4)
+    weights = [d[k] + 2.0 * sum(d[k + 1 + i] * 0.5**i for i in range(3 - k)) for k in range(4)]
+    centre, spread = 2.0 * d @ 0.5 ** np.arange(4), 0.2 * np.linalg.norm(weights)
+    for tau in (0.1, 0.5, 1.0):
+        truth = centre - spread * stats.norm.pdf(stats.norm.ppf(tau)) / tau
+        plan = bqrl.solve(model, bqrl.CVaR(tau), points=1_000)
+        assert plan.value <= truth <= plan.upper
+        assert plan.gap < 0.25

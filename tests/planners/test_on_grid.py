@@ -170,21 +170,22 @@ def affine_problems(draw):
     return step, draw(st.sampled_from([0.9, 1.0]))
 
 
-def exact_mean(policy, step, chances, H, discount, start):
-    """The mean return of a policy that follows the events, over all of their sequences."""
+def law_in(policy, step, chances, H, discount, start):
+    """The law of the return of a policy that follows the events, over all of their sequences."""
+    found = []
 
-    def onward(h, state, memory):
+    def onward(h, state, memory, p, total):
         if h == H:
-            return 0.0
-        a, total = policy.act(h, state, memory), 0.0
-        for event, p in chances.items():
+            found.append((total, p))
+            return
+        a = policy.act(h, state, memory)
+        for event, q in chances.items():
             after, reward = step(state, a, event)
-            total += p * (
-                reward + discount * onward(h + 1, after, policy.next(memory, h, state, a, reward, after, event=event))
-            )
-        return total
+            memory_after = policy.next(memory, h, state, a, reward, after, event=event)
+            onward(h + 1, after, memory_after, p * q, total + discount**h * reward)
 
-    return onward(0, start, policy.start())
+    onward(0, start, policy.start(), 1.0, 0.0)
+    return bqrl.Law(*zip(*found, strict=True))
 
 
 @settings(max_examples=25)
@@ -199,4 +200,24 @@ def test_affine_coordinates_bracket_the_best_mean_also_beyond_the_grid(problem, 
     )  # fmt: skip
     plan = bqrl.solve(model, bqrl.Mean())
     assert plan.value - 1e-9 <= truth <= plan.upper + 1e-9
-    assert exact_mean(plan.policy, step, chances, H, discount, start) >= plan.value - 1e-9
+    assert law_in(plan.policy, step, chances, H, discount, start).mean() >= plan.value - 1e-9
+
+
+@settings(max_examples=6)
+@given(
+    affine_problems(), st.sampled_from([5, 17]), st.sampled_from([1.0, 3.0]),
+    st.sampled_from([bqrl.CVaR(0.25), bqrl.CVaR(0.7), bqrl.MeanCVaR(0.5, 0.4)]),
+)  # fmt: skip
+def test_affine_coordinates_bracket_cvar_also_beyond_the_grid(problem, points, reach, goal):
+    step, discount = problem
+    chances, start, H = {0: 0.375, 1: 0.625}, (0.0, 0.0), 3
+    weighted = goal if isinstance(goal, bqrl.MeanCVaR) else bqrl.MeanCVaR(goal.tau, 1.0)
+    truth = bqrl.solve(bqrl.from_step(step, [0, 1], chances, H, start, discount=discount), weighted)
+    model = bqrl.from_step(
+        step, [0, 1], chances, H, start, grid={"x": np.linspace(-reach, reach, points), "side": [0.0, 1.0]}, affine=["x"],
+        lipschitz=([[1.0, 0.0], [0.0, 0.0]], [1.0, 0.0]), discount=discount,
+    )  # fmt: skip
+    plan = bqrl.solve(model, goal, points=200)
+    assert plan.value - 1e-9 <= truth.upper
+    assert truth.value <= plan.upper + 1e-9
+    assert weighted(law_in(plan.policy, step, chances, H, discount, start)) >= plan.value - 1e-9

@@ -13,7 +13,7 @@ from bqrl.checks import bad_type, bad_value, number, numbers, one_line, whole
 from bqrl.errors import SizeError
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.cells import Cells, cells_of
-from bqrl.mdp.grid_affine import build_affine
+from bqrl.mdp.grid_affine import Slopes, build_affine
 from bqrl.mdp.grid_step import GONE, LOST, GridModel, round_states, state_label
 from bqrl.mdp.model import MDP
 from bqrl.mdp.step_function import StepFunction, check_affine, check_lipschitz, check_monotone, make_step
@@ -128,11 +128,18 @@ def build_grid_model(
     if linear is not None:
         assert bound is not None
         check_affine(function, points, laws[0], linear)
+        slopes = Slopes(bound, linear, H, gamma)
         lower, upper = build_affine(
-            function, axes, laws[0], first, linear, bound, H, gamma, [action_name(a) for a in function.actions], max_transitions
+            function, axes, laws[0], first, linear, slopes, H, gamma, [action_name(a) for a in function.actions], max_transitions
         )  # fmt: skip
         return GridModel(
-            lower=lower, upper=upper, error=np.zeros(H), infinite=(False, False), ends=(-math.inf, math.inf), **shared
+            lower=lower,
+            upper=upper,
+            error=np.zeros(H),
+            infinite=(False, False),
+            ends=(-math.inf, math.inf),
+            slopes=slopes,
+            **shared,
         )
 
     def one(side: str, outside: float) -> tuple[MDP, _RoundedStep, bool]:

@@ -37,10 +37,10 @@ optimum lies within eps of the optimum of the chain, and the policy attains the 
 reward depends on a continuous event.) All states must have the same actions, and the policy must learn the events. A run of the
 chain that leaves the grid is lost in the lower and won in the upper model.
 
-**Affine coordinates, for means** (`affine`, with `lipschitz`). Let f and g be affine in coordinates x for every action and event,
-and also in the event if it is continuous. The other coordinates stay on their grid points; neither they nor the actions depend on
-x. The largest mean V_h is then convex in x, a maximum of affine functions, with slopes of at most
-lam_h = K + discount L lam_{h+1}, lam_H = 0.
+**Affine coordinates, for means and CVaR** (`affine`, with `lipschitz`). Let f and g be affine in coordinates x for every action
+and event, and also in the event if it is continuous. The other coordinates stay on their grid points; neither they nor the
+actions depend on x. The largest mean V_h is then convex in x, a maximum of affine functions, with slopes of at most lam_h = K +
+discount L lam_{h+1}, lam_H = 0.
 
   Upper model: E V(f) <= E I V(f), where I interpolates between the grid points: a convex function lies below its chords. A next
   state between two grid points becomes a draw between the two with the same mean. A cell of events becomes a draw between its
@@ -49,6 +49,11 @@ lam_h = K + discount L lam_{h+1}, lam_H = 0.
   affine in x with a slope of at most lam, so E V(x') over all events that lead from a row to grid point j is at least V(j)
   minus lam |b|, where b is the mean rounding error of these events; the mean event stands for a cell. The errors of a smooth law
   cancel almost completely, so that both ends converge with the square of the spacing.
+  CVaR averages the cost max(n, 0) of the need n that is left over, which is not affine. Yet the two models differ from the truth
+  by spreads of mean zero: the draws above, and below the events that lead from a row to one grid point, with their mean reward.
+  A spread d of the return costs at most what the curvature of the cost allows, of the order of d^2 near n = 0 and nothing
+  elsewhere. `bqrl.planners.affine` raises or lowers the cost by that much. The policy below counts the mean rewards, so that it
+  knows nothing of the spreads; the policy above may know the draws, which only helps it.
 """
 
 from __future__ import annotations
@@ -135,6 +140,7 @@ class GridModel:
     invert: Callable[..., Any] | None = None
     build: Callable[..., GridModel]  # builds the same problem on another grid
     linear: BoolArray | None = None  # (d,) the coordinates of `affine`; None if it was not declared
+    slopes: Any = None  # with `affine`: grid_affine.Slopes
 
     @property
     def actions(self) -> tuple[Any, ...]:
@@ -153,7 +159,7 @@ class GridModel:
             raise bad_value(
                 "affine",
                 list(self.grid),
-                "be omitted unless the objective is Mean()",
+                "be omitted unless the objective is Mean, CVaR or MeanCVaR",
                 remedy="build the model without it",
             )
         return self.lower if self.signs is None else EveryState.of(self.lower)

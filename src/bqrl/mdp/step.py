@@ -120,8 +120,8 @@ def from_step(  # type: ignore[misc]  # the overloads abbreviate the other argum
         The same two constants per unit of a continuous event.
     affine : list of str, optional
         With `lipschitz`: coordinates in which next state and reward are affine, for every action and event, as they are in a
-        continuous event; other coordinates must stay on their grid points and not depend on these. `Mean()` then has a bracket
-        whose width falls with the square of the spacing; other objectives need a model without `affine`.
+        continuous event; other coordinates must stay on their grid points and not depend on these. `Mean()`, `CVaR(tau)` and
+        `MeanCVaR` then have brackets whose width falls with the square of the spacing; others need a model without `affine`.
     reward_range : tuple, optional
         Bounds on every reward, in every state. Without them a run that leaves the grid misses (reaches) every target.
     cells : int

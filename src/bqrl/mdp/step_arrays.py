@@ -22,7 +22,7 @@ from bqrl.mdp.outcomes import check_outcomes
 from bqrl.mdp.search import REPEATED, Scout, StateSearch, Walks
 
 CHUNK = 1_000_000  # triples (state, action, event) per call of step
-CHECK_EVERY = 97  # these calls of step are repeated to check that it is deterministic, and all of the first chunk
+CHECK_EVERY = 97  # these triples are asked again to check that step is deterministic, and all of the first CHUNK
 WALKS, WALK_CALLS = 4_096, 500_000  # walks, and triples of all walks
 
 
@@ -69,7 +69,10 @@ def follow_arrays(
                 np.repeat(acts[a], events[k].size),
                 np.tile(events[k], s.size),
             )
-            block = answer(step, given, tuple(blocks[0][-1]) if blocks else None, again=CHECK_EVERY if blocks else 1)
+            again = 1 if transitions < CHUNK else CHECK_EVERY
+            block = answer(
+                step, given, tuple(blocks[0][-1]) if blocks else None, again=again, first=len(blocks) % again
+            )
             after.append(_deduplicate(block[0]))
             blocks.append((k, part, s, a, *block))
             transitions += len(block[1])
@@ -167,11 +170,17 @@ def walk_arrays(
 
 
 def answer(
-    step: Callable[..., Any], given: tuple[Any, Any, Any], names: tuple[str, ...] | None, *, again: int = 0
+    step: Callable[..., Any],
+    given: tuple[Any, Any, Any],
+    names: tuple[str, ...] | None,
+    *,
+    again: int = 0,
+    first: int = 0,
 ) -> tuple[IntArray, FloatArray, dict[str, FloatArray]]:
     """Return the checked results of `step` for arrays of states, actions and events.
 
-    `names` are those of the further outcomes. With `again` = k every k-th triple is asked again to compare.
+    `names` are those of the further outcomes. With `again` = k every k-th triple from number `first` on is asked again to
+    compare.
     """
     for array in given:
         array.flags.writeable = False
@@ -196,16 +205,17 @@ def answer(
         further[name] = values.astype(np.float64) + 0.0
     s_next = s_next.astype(np.int64, copy=False)
     if again:
-        asked = tuple(array[::again] for array in given)
+        asked = tuple(array[first::again] for array in given)
         second = [np.asarray(part) for part in _try(step, asked)[:2]]
-        moved = np.any((second[0] != s_next[::again]).reshape(len(asked[1]), -1), axis=1)
-        differs = moved | (second[1] != reward[::again])
+        moved = np.any((second[0] != s_next[first::again]).reshape(len(asked[1]), -1), axis=1)
+        differs = moved | (second[1] != reward[first::again])
         if differs.any():
             i = int(differs.argmax())
-            both = ((s_next[i * again], reward[i * again]), (second[0][i], second[1][i]))
-            first, then = ((x.tolist(), float(r)) for x, r in both)
+            place = first + i * again
+            both = ((s_next[place], reward[place]), (second[0][i], second[1][i]))
+            before, then = ((x.tolist(), float(r)) for x, r in both)
             raise step_error(
-                _call_text(asked, i), "be deterministic", f"{first}, then {then}; move random draws into noise"
+                _call_text(asked, i), "be deterministic", f"{before}, then {then}; move random draws into noise"
             )
     return s_next, reward, further
 

@@ -22,6 +22,7 @@ from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
+from bqrl.planners.affine import plan_affine
 from bqrl.planners.chance import Chance
 from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.evaluate import Limits, law_bracket
@@ -115,7 +116,7 @@ def _too_large(model: GridModel, limit: int) -> bool:
 def _plan(model: GridModel, goal: Objective, points: int | None, max_bytes: float) -> Plan:
     """Return the plan on one grid."""
     details: dict[str, Any] = {"model": model}
-    certain, error = True, model.total_error
+    certain, error, finite, policy = True, model.total_error, model.lower, None
     if isinstance(goal, (Quantile, Chance)):
         curve = guarantee_curve(model, points=points, max_bytes=max_bytes)
         details["grid_curve"] = curve
@@ -132,7 +133,10 @@ def _plan(model: GridModel, goal: Objective, points: int | None, max_bytes: floa
                 "reward_range", None, f"be given to from_step for {goal.label} if states can leave the grid",
                 remedy="widen the grid or state bounds on the rewards",
             )  # fmt: skip
-        if isinstance(goal, MeanCVaR):
+        if isinstance(goal, MeanCVaR) and model.linear is not None:
+            proven, bound, policy, finite = plan_affine(model, goal, points, max_bytes)
+            inner = policy.inner
+        elif isinstance(goal, MeanCVaR):
             columns, cost = _columns(model.planned, points), partial(mean_cvar_cost, goal)
             check_memory(model.lower, columns, max_bytes, sweeps=2)
             proven, _, inner = best_target(model.planned, columns, cost, None)
@@ -140,11 +144,13 @@ def _plan(model: GridModel, goal: Objective, points: int | None, max_bytes: floa
         else:
             (proven, inner), (bound, _) = best_mean(model.lower), best_mean(model.upper)
         value, upper = proven - error, bound + error
-    law, law_upper = law_bracket(model.lower, inner, _law_limits(model.lower))
-    note = OnStateGrid(points=model.points, error=error, may_leave=model.infinite, averaged=model.linear is not None)
+    law, law_upper = law_bracket(finite, inner, _law_limits(finite))
+    note = OnStateGrid(
+        points=model.points, error=error, may_leave=model.infinite, averaged=model.linear is not None and policy is None
+    )
     return Plan(
-        objective=goal, planner="grid", policy=GridPolicy(inner, model), law=law, law_upper=law_upper, value=value,
-        upper=max(value, upper), nominal=value, certain=certain, exact=False, mdp=model.lower, notes=(note,), details=details,
+        objective=goal, planner="grid", policy=policy or GridPolicy(inner, model), law=law, law_upper=law_upper, value=value,
+        upper=max(value, upper), nominal=value, certain=certain, exact=False, mdp=finite, notes=(note,), details=details,
     )  # fmt: skip
 
 

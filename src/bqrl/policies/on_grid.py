@@ -10,6 +10,7 @@ from bqrl.checks import one_line
 from bqrl.errors import PolicyError
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.grid import Lattice, Rounded
+from bqrl.mdp.grid_affine import Chain
 from bqrl.mdp.grid_step import GridModel
 from bqrl.policies.protocol import Policy
 
@@ -43,8 +44,9 @@ class GridPolicy(Policy):
 
     kind = "grid"
 
-    def __init__(self, inner: Policy, model: GridModel) -> None:
+    def __init__(self, inner: Policy, model: GridModel, chain: Chain | None = None) -> None:
         self.inner, self.model, self.H, self.S = inner, model, model.H, 0
+        self.chain = chain  # pays the rewards that the policy counts, if these are not those of the rounded states
         self.follows = model.signs is None
 
     def start(self, u: float | None = None) -> Any:
@@ -111,6 +113,8 @@ class GridPolicy(Policy):
             states = np.stack([p[codes[:, j]] for j, p in enumerate(model.grid.values())], axis=1)
             s_next, paid[here] = model.function.many(states, a[here], drive[here])
             after[here] = model.locate(s_next)
+            if self.chain is not None:
+                paid[here] = self.chain.paid(chain[here] * len(model.actions) + a[here], s_next)
         return paid, after
 
     def _chain(self, states: FloatArray, memory: Any) -> IntArray:
