@@ -79,7 +79,7 @@ class CVaRCurve(LevelCurve):
     >>> import bqrl
     >>> mdp = bqrl.envs.make("SafeOrRisky")
     >>> curve = bqrl.guarantee_curve(mdp, bqrl.CVaR)
-    >>> curve(0.1), curve(0.2) == bqrl.solve(mdp, bqrl.CVaR(0.2)).value, round(curve(1.0), 6)
+    >>> curve(0.1), curve.plan(0.2).value == bqrl.solve(mdp, bqrl.CVaR(0.2)).value, round(curve(1.0), 6)
     (10.0, True, 16.5)
     """
 
