@@ -108,3 +108,12 @@ def test_options_of_quantile_curves_are_refused(options):
 def test_levels_are_checked(tau):
     with pytest.raises(ValueError, match="tau must be"):
         bqrl.guarantee_curve("SafeOrRisky", CVaR)(tau)
+
+
+@pytest.mark.parametrize("name", ["Inventory", "QuantileDomain"])
+def test_rules_for_cvar_begin_with_policies_of_the_curve(name):
+    mdp = bqrl.envs.make(name, horizon=4) if name == "Inventory" else bqrl.envs.make(name)
+    best, rule = bqrl.solve(mdp, CVaR(0.2)), bqrl.solve(mdp, CVaR(0.2), rule="stage-state")
+    assert rule.value <= best.value + 1e-9
+    assert rule.upper == pytest.approx(best.upper)
+    assert best.details["curve"].policy_for(best.details["target"]).target == best.details["target"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -12,41 +10,31 @@ from typing import Annotated, Any
 
 from typer import Option
 
-import bqrl
 from bqrl.checks import choice, number, one_line
 from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.params import read_policies
 from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, Objectives, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
-from bqrl.laws.objectives import Objective
-from bqrl.planners.curve import curve_objective
-from bqrl.planners.plan import Plan
 from bqrl.planners.registry import find_planner
 from bqrl.planners.solve import PLANNERS, SOLVERS
 from bqrl.results.decisions import decision_table, rule_overview
 from bqrl.results.plans import (
-    LIMITS,
-    collect_plans,
+    CHOICES,
     in_one_line,
     level_table,
     plan_document,
     plan_files,
     plan_result,
+    solve_goals,
     with_chart_data,
-    with_strategies,
 )
 from bqrl.results.result import check_folder, check_sheet, save_sheet
 from bqrl.results.strategies import strategy_tables
 from bqrl.results.words import sentence
 
-CHOICES = (
-    "radius", "attitude", "randomized", "at_least", "margin", "secondary", "arithmetic", "points", "gap", "max_nodes", "rule",
-    "order", "folder", "precision", "cluster",
-)  # fmt: skip
 LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
 COMPARE = "Show the plan beside the risk-neutral and the three best constant policies."
 MAX_MEMORY = 1e9  # GiB
-WORTH_SAYING = 2.0  # seconds of a plan from which its forecast is shown
 RANDOMIZED = "With a buffer: allow one random draw at the start, or prove the best deterministic policy."
 PLANNER = f"{', '.join(PLANNERS)}; by default the first that solves the objective."
 RADIUS = "How far the probabilities of each uncertain row may be off, in l1 distance."
@@ -138,14 +126,10 @@ class Solve(ProblemOptions):
             )
         warn(*problem.notices)
         with ProgressBar() as watch:
-            begun, result = time.perf_counter(), None
-            plans = plan_goals(mdp, planners, settings, watch)
-            if share is not None:
-                plans = [replace(plan, details=plan.details | {"off": share}) for plan in plans]
-            watch.phase("comparing with the risk-neutral policy")
-            solved = collect_plans(plans, words, settings)
-            solved = with_strategies(solved, policies, below=below, usual=self.compare)
-            solved = replace(solved, seconds=time.perf_counter() - begun)
+            result = None
+            solved = solve_goals(
+                mdp, words, planners, settings, watch, off=share, policies=policies, below=below, usual=self.compare
+            )
             if self.out is not None:
                 result = replace(plan_result(with_chart_data(solved, watch)), decimal=self.decimal)
         document = plan_document(solved)
@@ -173,36 +157,6 @@ def share_of(text: str) -> float:
         if 0 <= share <= 1:
             return float(share)
     raise ArgumentError(f"--off must lie between 0% and 100%, such as 5% or 0.05, got {one_line(text)}", name="off")
-
-
-def plan_goals(
-    mdp: bqrl.MDP, planners: Mapping[Objective, str], settings: dict[str, Any], watch: ProgressBar
-) -> list[Plan]:
-    """Plans by objective; for quantiles, and for CVaR, one sweep serves all levels."""
-    options = _drop_unset(settings, *CHOICES, "max_bytes")
-    shown = curve_objective(planners) if set(planners.values()) == {"target"} else None
-    of_curve = {*LIMITS, "arithmetic"} if shown is bqrl.CVaR else {*LIMITS, "randomized", "arithmetic"}
-    if shown is not None and options.keys() <= of_curve and options["arithmetic"] == "float":
-        begun = time.perf_counter()
-        levels = [goal.tau for goal in planners if isinstance(goal, bqrl.Quantile | bqrl.Buffered)]
-        limits = _drop_unset(settings, *LIMITS)
-        forecast = ""
-        if shown is bqrl.Quantile:
-            watch.phase("forecasting time and memory")
-            expected = bqrl.forecast(mdp, **{name: value for name, value in limits.items() if name != "cluster"})
-            forecast = f", {expected.short}" if expected.seconds > WORTH_SAYING else ""
-        watch.phase(f"planning{forecast}", mdp.H)
-        curve = bqrl.guarantee_curve(mdp, shown, tick=watch.tick, **limits)
-        tracked = watch.track(levels, "evaluating the policies")
-        return [curve.plan(tau).with_time(time.perf_counter() - begun) for tau in tracked]
-    return [
-        bqrl.solve(mdp, goal, planner=planners[goal], **options) for goal in watch.track(list(planners), "planning")
-    ]
-
-
-def _drop_unset(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The settings of these names that are not None."""
-    return {name: settings[name] for name in names if settings[name] is not None}
 
 
 def sentences(document: dict[str, Any]) -> list[str]:

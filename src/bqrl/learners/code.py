@@ -16,7 +16,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
@@ -39,9 +39,12 @@ SKIPPED = (  # attributes of a class that its code does not determine, or that i
 INSTALLED = tuple(str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib"))
 
 
+version_of = cache(metadata.version)  # reads a file
+
+
 def versions() -> dict[str, str]:
     """Versions of the software that a result depends on."""
-    libraries = {name: metadata.version(name) for name in ("numpy", "numba", "scipy")}
+    libraries = {name: version_of(name) for name in ("numpy", "numba", "scipy")}
     system = f"{platform.system()} {platform.machine()}"
     python = platform.python_version()
     return {"bqrl": bqrl.__version__, "code": fingerprint(), "python": python, **libraries, "system": system}

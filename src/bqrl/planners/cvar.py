@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.checks import number
 from bqrl.laws.law import MASS_TOL, Law, size_of
 from bqrl.laws.objectives import CVaR, Quantile
 from bqrl.mdp.arrays import FloatArray
@@ -79,7 +80,7 @@ class CVaRCurve(LevelCurve):
     >>> import bqrl
     >>> mdp = bqrl.envs.make("SafeOrRisky")
     >>> curve = bqrl.guarantee_curve(mdp, bqrl.CVaR)
-    >>> curve(0.1), curve(0.2) == bqrl.solve(mdp, bqrl.CVaR(0.2)).value, round(curve(1.0), 6)
+    >>> curve(0.1), curve.plan(0.2).value == bqrl.solve(mdp, bqrl.CVaR(0.2)).value, round(curve(1.0), 6)
     (10.0, True, 16.5)
     """
 
@@ -118,7 +119,11 @@ class CVaRCurve(LevelCurve):
 
     def policy(self, tau: float) -> TargetPolicy | EarnedPolicy:
         """Return a policy that attains the best CVaR at this level."""
-        z = self.target(tau)
+        return self.policy_for(self.target(tau))
+
+    def policy_for(self, target: float) -> TargetPolicy | EarnedPolicy:
+        """Return the policy with the smallest mean of (target - G)^+; ties are broken by the mean."""
+        z = number(target, "target")
         if isinstance(self.sweep, MetPairs):
             return self.sweep.policy(z, lambda g: np.maximum(z - g, 0.0))
         return self.sweep.policy(z)
@@ -128,10 +133,12 @@ class CVaRCurve(LevelCurve):
         mdp, goal, notes = self.mdp, CVaR(tau), list[Fact]()
         policy: Any = self.policy(tau)
         law, law_upper = law_bracket(mdp, policy)
-        details: dict[str, Any] = {"curve": self, "target": policy.target}
-        if isinstance(self.sweep, MetPairs):
-            whole = self.points.size == self.sweep.returns.size  # a part of the curve is not shown
-            details = (details if whole else {"target": policy.target}) | {"pairs": self.sweep.count}
+        pairs = self.sweep if isinstance(self.sweep, MetPairs) else None
+        details: dict[str, Any] = {"target": policy.target} | (
+            {"sweeps": 1 if self.exact else 2} if pairs is None else {"pairs": pairs.count}
+        )
+        if pairs is None or self.points.size == pairs.returns.size:  # a part of the curve is not shown
+            details["curve"] = self
         if not self.exact:
             notes.append(Bracketed(points=self.points.size, by_choice=self.by_choice, lattice=True))
             neutral, mean_law, mean_upper = risk_neutral(mdp, self.points.size)

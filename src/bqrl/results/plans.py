@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from gymnasium.spaces import Box
 from bqrl.display import format_number, percent, plural
 from bqrl.errors import ArgumentError, PolicyError, SizeError
 from bqrl.laws.law import Law
-from bqrl.laws.objectives import Buffered, Objective, Quantile
+from bqrl.laws.objectives import Buffered, CVaR, Objective, Quantile
 from bqrl.learners.run import digest
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.model import MDP
@@ -22,7 +23,9 @@ from bqrl.planners.at_least import smaller_margins
 from bqrl.planners.curve import curve_objective, guarantee_curve
 from bqrl.planners.cvar import CVaRCurve, with_tail
 from bqrl.planners.facts import LowTail, RuleFound
+from bqrl.planners.forecast import forecast
 from bqrl.planners.plan import Plan
+from bqrl.planners.solve import solve
 from bqrl.planners.strategies import Strategies, beside_plans
 from bqrl.planners.stress import Stress, quick_stress
 from bqrl.planners.target import GuaranteeCurve, risk_neutral
@@ -54,6 +57,11 @@ from bqrl.study.tables import level_name
 HELD = (0.0, 0.02, 0.05)  # shares of probability that may be off, in the output of `solve`
 MARGIN_SECONDS = 1.0  # for the means with smaller margins, per plan
 PAGE_SECONDS = 5.0  # for the same on a page, per plan
+CHOICES = (
+    "radius", "attitude", "randomized", "at_least", "margin", "secondary", "arithmetic", "points", "gap", "max_nodes", "rule",
+    "order", "folder", "precision", "cluster",
+)  # fmt: skip
+WORTH_SAYING = 2.0  # seconds of a plan from which its forecast is shown
 LIMITS = ("points", "max_bytes", "folder", "precision", "cluster")  # settings of a sweep
 SLIDER = dict.fromkeys((0.1, 0.25, 0.5, 0.75, 0.9, *(k / 20 for k in range(1, 20))))  # the important levels first
 SLIDER_WORK = 5.0 / 1.5e-9  # outcomes times columns for further levels: five seconds on two cores of 2024
@@ -92,6 +100,46 @@ class Solved:
         """Plans at the requested levels, then at further levels."""
         asked = {plan.tau for plan in self.plans}
         return [*self.plans, *(plan for plan in self.others if plan.tau not in asked)]
+
+
+def solve_goals(
+    mdp: MDP, words: Words, planners: Mapping[Objective, str], settings: Mapping[str, Any], watch: Watch, *,
+    off: float | None, policies: Mapping[str, Any], below: float | None, usual: bool,
+) -> Solved:  # fmt: skip
+    """The plans for objectives by planner, beside other policies; `settings` are options of `solve`, None where unset."""
+    begun = time.perf_counter()
+    plans = _plan_goals(mdp, planners, settings, watch)
+    if off is not None:
+        plans = [replace(plan, details=plan.details | {"off": off}) for plan in plans]
+    watch.phase("comparing with the risk-neutral policy")
+    solved = with_strategies(collect_plans(plans, words, settings), policies, below=below, usual=usual)
+    return replace(solved, seconds=time.perf_counter() - begun)
+
+
+def _plan_goals(mdp: MDP, planners: Mapping[Objective, str], settings: Mapping[str, Any], watch: Watch) -> list[Plan]:
+    """Plans by objective; for quantiles, and for CVaR, one sweep serves all levels."""
+    options = _drop_unset(settings, *CHOICES, "max_bytes")
+    shown = curve_objective(planners) if set(planners.values()) == {"target"} else None
+    of_curve = {*LIMITS, "arithmetic"} if shown is CVaR else {*LIMITS, "randomized", "arithmetic"}
+    if shown is not None and options.keys() <= of_curve and options["arithmetic"] == "float":
+        begun = time.perf_counter()
+        levels = [goal.tau for goal in planners if isinstance(goal, Quantile | Buffered)]
+        limits = _drop_unset(settings, *LIMITS)
+        expected = ""
+        if shown is Quantile:
+            watch.phase("forecasting time and memory")
+            found = forecast(mdp, **{name: value for name, value in limits.items() if name != "cluster"})
+            expected = f", {found.short}" if found.seconds > WORTH_SAYING else ""
+        watch.phase(f"planning{expected}", mdp.H)
+        curve = guarantee_curve(mdp, shown, tick=lambda _: watch.tick(), **limits)
+        tracked = watch.track(levels, "evaluating the policies")
+        return [curve.plan(tau).with_time(time.perf_counter() - begun) for tau in tracked]
+    return [solve(mdp, goal, planner=planners[goal], **options) for goal in watch.track(list(planners), "planning")]
+
+
+def _drop_unset(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The settings of these names that are not None."""
+    return {name: settings[name] for name in names if settings[name] is not None}
 
 
 def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, Any] | None = None) -> Solved:

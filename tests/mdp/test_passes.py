@@ -1,10 +1,12 @@
-"""Stages by matrix products: which they are, and that sweeps with and without them agree."""
+"""Passes over a grid: stages by matrix products, and the sums collected before a stage."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from oracles import small_mdps
 
 from bqrl import MDP
-from bqrl.mdp.find_grid import lattice, returns_grid
+from bqrl.mdp.find_grid import lattice, return_set, returns_grid
 from bqrl.mdp.passes import SMALL_STATES, by_products, row_shift, sums_of
 from bqrl.planners.sweep import sweep
 
@@ -50,3 +52,29 @@ def test_products_need_dense_rows_that_shift_all_columns_alike(dense):
 def test_the_shift_of_a_row_is_that_of_its_outcomes(dense):
     moves = sums_of(dense, lattice(dense)).moves(1)
     assert np.array_equal(np.repeat(row_shift(dense, moves, 1), SMALL_STATES), moves.shift)
+
+
+@given(small_mdps())
+def test_every_sum_of_every_path_is_a_column_and_moves_with_the_rewards(mdp):
+    for grid in (lattice(mdp), return_set(mdp)):
+        sums = sums_of(mdp, grid)
+        reached = {(int(s), 0) for s in np.flatnonzero(mdp.mu)}  # (state, column)
+        for h in range(mdp.H):
+            values, after = sums.values(h), sums.values(h + 1)
+            assert values.size == sums.count(h)
+            assert np.all(np.diff(values) > 0.0)
+            moves, stage, found = sums.moves(h), mdp.stage(h), set()
+            for s, column in reached:
+                for i in range(stage.row_start[s * mdp.A], stage.row_start[(s + 1) * mdp.A]):
+                    target = column + moves.shift[i] if grid.uniform else moves.jumps[moves.shift[i], column]
+                    assert after[target] == pytest.approx(values[column] + mdp.discount**h * stage.reward[i], abs=1e-9)
+                    found.add((int(stage.successor[i]), int(target)))
+            reached = found
+
+
+@given(small_mdps())
+def test_sums_before_a_stage_are_at_most_twice_as_many_as_those_that_remain(mdp):
+    """The limit on a refitted grid counts remaining sums."""
+    columns = lattice(mdp)
+    before = sums_of(mdp, columns).size
+    assert np.all(before <= columns.size[0] + columns.size - 1)
