@@ -18,9 +18,9 @@ from types import ModuleType
 from typing import Any
 
 ENGLISH = frozenset(  # nouns that messages count, and common names of a stage, a run, a state or an action
-    "action batch bet car card case century choice client condition contract customer cycle day decade decision delivery dose"
-    " drug episode epoch flight fund game generation grade household hour inspection item job level machine match minute"
-    " month move night option order participant patient period person plant player point policyholder portfolio product"
+    "action batch bet campaign car card case century choice client condition contract customer cycle day decade decision delivery"
+    " dose drug episode epoch flight fortnight fund game generation grade household hour inspection item job level machine match"
+    " minute month move night option order participant patient period person plant player point policyholder portfolio product"
     " project pull pump quarter round route row run scenario season second seed session shift site state stage step stroke"
     " therapy transition treatment trial trip turn unit vehicle visit week worker year".split()
 )

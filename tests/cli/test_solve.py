@@ -313,7 +313,7 @@ def test_solve_says_in_one_line_what_holds_if_the_model_is_off(cli):
 
 def test_solve_says_what_the_mean_would_be_with_a_smaller_margin(cli, tmp_path):
     code, out, _ = cli("solve", "Inventory", "--tau", 0.1, "--out", tmp_path / "plan")
-    line = "The same guarantee with half of the margin for errors: mean {:.2f} instead of 70.08 (margin=0.5); with none: {:.2f}"
+    line = "The same guarantee with half of the margin for errors: mean {:.2f} instead of 70.08 (margin 0.5); with none: {:.2f}"
     line = line.format(*(bqrl.solve("Inventory", 0.1, margin=share).mean for share in (0.5, 0.0)))
     assert code == 0
     assert line in " ".join(out.split())

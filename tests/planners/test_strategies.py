@@ -292,3 +292,24 @@ def test_every_strategy_has_the_exact_mean_of_each_outcome():
 def test_a_list_of_models_is_refused_with_the_remedy():
     with pytest.raises(TypeError, match=r"mdp must be an MDP, or a dict of models by name, got list; write \{"):
         bqrl.strategies([bqrl.envs.make("SafeOrRisky")], {"safe": "always:Safe"}, tau=0.1)
+
+
+def test_functions_receive_the_states_of_the_step_function_with_labels():
+    def step(pair, order, demand):
+        return (pair[1], order), float(min(sum(pair), demand)) - 0.5 * order
+
+    mdp = bqrl.from_step(step, [0, 1], {0: 0.5, 1: 0.5}, horizon=3, start=(0, 0))
+    rule = lambda stage, pair: 1 - pair[1]  # noqa: E731
+    by_value = {pair: 1 - pair[1] for pair in mdp.state_values}
+    rows = bqrl.strategies(mdp, {"function": rule}, labels=True).rows()
+    assert rows == bqrl.strategies(mdp, {"function": by_value}).rows()
+    assert (
+        bqrl.sensitivity(lambda x: mdp, {"x": [1]}, {"function": rule}, labels=True).rows()[0]["mean"]
+        == rows[0]["mean"]
+    )
+    with pytest.raises(TypeError) as fault:
+        bqrl.strategies(mdp, {"function": rule})
+    assert "with labels=True it receives (0, 0)" in fault.value.__notes__[0]
+    plan = bqrl.solve(mdp, 0.3)
+    named = plan.outlook(mdp, stage=2, state=str(mdp.state_values[1]), earned=0.0)
+    assert str(plan.outlook(mdp, stage=2, state=mdp.state_values[1], earned=0.0)) == str(named)

@@ -185,6 +185,12 @@ def check_fits(browser, count, width=390):
     )
     assert len(widths) == count
     assert all(250 < each <= width for each in widths)
+    cut = browser.execute_script(
+        "return [...document.querySelectorAll('.view')].flatMap(view => [...view.querySelectorAll('svg .role-axis text')]"
+        ".filter(text => text.getBoundingClientRect().right > view.getBoundingClientRect().right + 1)"
+        ".map(text => text.textContent))"
+    )
+    assert cut == []
 
 
 def downloads(browser):

@@ -121,8 +121,8 @@ def outlook(
         Quantile level in (0, 1); the target is the quantile of the policy at this level. A plan has its own level.
     stage : int
         The stage, counted from 1 as in the tables of decisions.
-    state : str or int
-        Name or number of the state.
+    state : str, int or tuple
+        The state: its value in the step function, its name or its number.
     earned : float
         The rewards so far, discounted to the first stage.
     drawn : int, optional
@@ -228,7 +228,9 @@ def _memory(policy: Policy, earned: float) -> float:
 
 
 def state_index(mdp: MDP, state: Any) -> int:
-    """Return the index of a state that is given by its name or its number."""
+    """Return the index of a state that is given by its value, its name or its number."""
+    if mdp.state_values is not None and not isinstance(state, bool) and state in mdp.state_values:
+        return list(mdp.state_values).index(state)
     if isinstance(state, str):
         if mdp.state_names is not None and state in mdp.state_names:
             return list(mdp.state_names).index(state)
@@ -236,5 +238,5 @@ def state_index(mdp: MDP, state: Any) -> int:
             raise bad_value("state", state, "be the name or the number of a state")
         state = int(state)
     if isinstance(state, bool) or not isinstance(state, (int, np.integer)):
-        raise bad_type("state", state, "be the name or the number of a state")
+        raise bad_type("state", state, "be a value, the name or the number of a state")
     return whole(int(state), "state", 0, mdp.S - 1)

@@ -206,8 +206,8 @@ class Plan(Charted):
             The problem of the plan.
         stage : int
             The stage, counted from 1 as in the tables of decisions.
-        state : str or int
-            Name or number of the state.
+        state : str, int or tuple
+            The state: its value in the step function, its name or its number.
         earned : float
             The rewards so far, discounted to the first stage.
         drawn : int, optional

@@ -149,6 +149,7 @@ def strategies(
     *,
     below: float | None = None,
     rewards: str | None = None,
+    labels: bool = False,
 ) -> Strategies:
     """Return strategies side by side: what each guarantees, its mean, its worst runs and its distance to the optimum.
 
@@ -167,6 +168,8 @@ def strategies(
     rewards : {"planned", "this model"}, optional
         Whether a policy that tracks rewards must meet those that it was planned for; see `evaluate`. The default is
         "planned" in one model and "this model" in several.
+    labels : bool
+        Pass states to functions as values, such as those of the step function, instead of indices; see `evaluate`.
 
     Returns
     -------
@@ -178,17 +181,17 @@ def strategies(
     >>> print(strategies("SafeOrRisky", {"safe": "always:Safe", "risky": "always:Risky"}, tau=0.1, below=10))
     strategy  mean  behind_mean  quantile_0.1  cvar_0.1  behind_0.1  chance_below  exact
     safe        10          6.5            10        10           2             0    yes
-    risky     16.5            0             9   8.03296           3      0.101995    yes
+    risky     16.5            0             9     8.033           3      0.101995    yes
     """
     if isinstance(mdp, list | tuple):
         remedy = 'write {"base": m0, "low demand": m1}'
         raise bad_type("mdp", mdp, "be an MDP, or a dict of models by name", type(mdp).__name__, remedy=remedy)
     if not isinstance(mdp, Mapping):
-        return compare_in({"": check_mdp(mdp)}, policies, tau, below=below, rewards=rewards or PLANNED)
+        return compare_in({"": check_mdp(mdp)}, policies, tau, below=below, rewards=rewards or PLANNED, labels=labels)
     if not mdp:
         raise bad_value("mdp", mdp, "hold at least one model", "none")
     models = {str(name): check_mdp(model) for name, model in mdp.items()}
-    return compare_in(models, policies, tau, below=below, rewards=rewards or THIS_MODEL)
+    return compare_in(models, policies, tau, below=below, rewards=rewards or THIS_MODEL, labels=labels)
 
 
 def sensitivity(
@@ -198,6 +201,7 @@ def sensitivity(
     tau: float | Sequence[float] = 0.1,
     *,
     below: float | None = None,
+    labels: bool = False,
 ) -> Strategies:
     """Return strategies side by side in the models of all combinations of the given parameter values.
 
@@ -215,6 +219,8 @@ def sensitivity(
         Levels in (0, 1).
     below : float, optional
         Adds the chance of a return below this limit.
+    labels : bool
+        Pass states to functions as values instead of indices; see `evaluate`.
 
     Returns
     -------
@@ -256,7 +262,7 @@ def sensitivity(
             raise bad_value("parameters", parameters, "hold different values", f"{name[:80]} twice")
         models[name] = model
         settings.append(setting)
-    return compare_in(models, policies, tau, below=below, rewards=THIS_MODEL, settings=settings)
+    return compare_in(models, policies, tau, below=below, rewards=THIS_MODEL, settings=settings, labels=labels)
 
 
 def compare_in(
@@ -266,6 +272,7 @@ def compare_in(
     *,
     below: Any = None,
     rewards: str = PLANNED,
+    labels: bool = False,
     settings: Sequence[Mapping[str, Any]] = (),
     curve: GuaranteeCurve | None = None,
     known: Mapping[str, tuple[Law, Law | None]] | None = None,
@@ -291,12 +298,12 @@ def compare_in(
                 laws[name] = known[name]
                 continue
             try:
-                laws[name] = _law(model, given, rewards, first)
+                laws[name] = _law(model, given, rewards, first, labels)
             except (PolicyError, ArgumentError, ArgumentTypeError) as fault:
                 where = f"strategy {name!r}" + (f" in model {title!r}" if title else "")
                 raise type(fault)(f"{where}: {fault}", **vars(fault)) from None
         for name, given in named.items():
-            means = expected_outcomes(model, given, rewards=rewards) if model.outcome_names else {}
+            means = expected_outcomes(model, given, labels=labels, rewards=rewards) if model.outcome_names else {}
             outcomes[name] = {outcome: means[outcome] for outcome in model.outcome_names}
         optimum: list[float | None] = [None] * len(taus)
         with suppress(ValueError):  # the sweep does not fit into memory
@@ -365,7 +372,7 @@ def _constant_policies(mdp: MDP, limits: Limits) -> list[tuple[str, tuple[Law, L
     return found
 
 
-def _law(mdp: MDP, given: Any, rewards: str, first: MDP) -> tuple[Law, Law | None]:
+def _law(mdp: MDP, given: Any, rewards: str, first: MDP, labels: bool) -> tuple[Law, Law | None]:
     """Return the law of a strategy in a model, or a bracket; a plan for this model has its law already."""
     if isinstance(given, Plan) and given.mdp is mdp:
         return given.law, given.law_upper
@@ -379,7 +386,7 @@ def _law(mdp: MDP, given: Any, rewards: str, first: MDP) -> tuple[Law, Law | Non
                     f"the {kind} of the model must be those that the policy was made for, in the same order; "
                     "plan in this model, or give a rule by names"
                 )
-    problem, played = bind(mdp, policy)
+    problem, played = bind(mdp, policy, labels=labels)
     check_rewards(played, problem, rewards)
     return law_bracket(problem, played)
 

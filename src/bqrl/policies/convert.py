@@ -129,7 +129,18 @@ def bind(
         return _tabulate_predict(problem, seen, states)
     if callable(policy):
         _check_arguments(policy)
-        answer = lambda h, s: policy(h, states[s])  # noqa: E731
+
+        def answer(h: int, s: int) -> Any:
+            try:
+                return policy(h, states[s])
+            except Exception as fault:
+                if not labels and problem.state_values is not None:
+                    value = problem.state_values[s]
+                    fault.add_note(
+                        f"the function received the index {s} of a state; with labels=True it receives {value!r}"
+                    )
+                raise
+
         if sampled is not None:
             return problem, CalledPolicy(problem, answer, sampled)
         return _tabulate_function(problem, answer)

@@ -17,6 +17,7 @@ from bqrl.results.words import Words, sentence
 
 MAX_WIDE = 30  # columns of an overview table (states by stages)
 MAX_SENTENCES = 5  # that describe a rule
+MAX_TEXT = 600  # signs of these sentences; a longer rule is read in its table
 
 
 def rule_overview(plan: Plan, words: Words, whole: bool = False) -> ResultTable | None:
@@ -38,7 +39,8 @@ def rule_sentences(plan: Plan, words: Words) -> list[str]:
     if plan.mdp is None or "rule" not in plan.details or not isinstance(plan.policy, MarkovPolicy):
         return []
     found = rule_table(plan.mdp, plan, stage=words.stage).sentences()
-    return [sentence(line) for line in found] if len(found) <= MAX_SENTENCES else []
+    short = len(found) <= MAX_SENTENCES and sum(map(len, found)) <= MAX_TEXT
+    return [sentence(line) for line in found] if short else []
 
 
 def policy_files(

@@ -215,14 +215,13 @@ def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequen
     point = mark.mark_point(filled=True, size=110, color=charts.RED, opacity=1)
     shown = follow_controls(altair().layer(*drawn.layers, point), [marked[0][0]])
     said += " Red: the policy that is shown."
-    plans = {tau: mean for tau, policy, _, mean in marked if policy == "best"}
-    if any(
-        one.exact
-        and one.objective.beta == 0.0
-        and plans.get(one.objective.tau, np.inf) < one.mean[-1] - 1e-9 * float(np.abs(seen).max())
-        for one in trades
-    ):
-        said += " The planned policy keeps a margin for errors and lies below the line."
+    plans, slack = {row[0]: row[2:] for row in marked if row[1] == "best"}, 1e-9 * float(np.abs(seen).max())
+    for one in trades:
+        kept, mean = plans.get(one.objective.tau, (-np.inf, np.inf))
+        if one.exact and one.objective.beta == 0.0 and kept >= one.guarantee[-1] and mean < one.mean[-1] - slack:
+            said += " The planned policy lies below the line: others with its guarantee have a better mean,"
+            said += " but may keep less margin for errors."
+            break
     return with_title(shown, "The price of certainty", f"{said} {drawn.note}".strip())
 
 
