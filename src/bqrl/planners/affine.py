@@ -31,7 +31,7 @@ from bqrl.mdp.grid_affine import Chain, build_chain
 from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
 from bqrl.mdp.table import Table
-from bqrl.planners.mean_cvar import MeanCVaR
+from bqrl.planners.terminal import MeanCVaR
 from bqrl.policies.on_grid import GridPolicy
 from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import TargetPolicy

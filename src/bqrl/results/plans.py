@@ -23,8 +23,8 @@ from bqrl.planners.at_least import smaller_margins
 from bqrl.planners.curve import curve_objective, guarantee_curve
 from bqrl.planners.cvar import CVaRCurve, with_tail
 from bqrl.planners.facts import LowTail, RuleFound
-from bqrl.planners.forecast import forecast
 from bqrl.planners.plan import Plan
+from bqrl.planners.room import forecast
 from bqrl.planners.solve import solve
 from bqrl.planners.strategies import Strategies, beside_plans
 from bqrl.planners.stress import Stress, quick_stress
