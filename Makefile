@@ -7,7 +7,7 @@ READY   := $(VENV)/.ready
 EXTRAS  := dev,docs,plots,cluster
 PIP     := $(PY) -m pip install -qq --disable-pip-version-check --constraint requirements.lock
 PAGES   := *.md benchmarks docs src# folders are searched for Markdown
-WORKERS ?= 2# test processes; 0 runs the tests in one
+WORKERS ?= 3# test processes, one more than cores because some tests wait; 0 runs the tests in one
 ARGS    ?=# passed on to `bqrl reproduce`
 
 SHELL       := bash

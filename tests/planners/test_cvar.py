@@ -73,7 +73,8 @@ def test_rounded_returns_bracket_the_exact_curve(seed):
 
 
 def test_a_set_of_returns_without_a_lattice_is_planned_on_pairs():
-    plan = bqrl.solve("QuantileDomain", CVaR(0.1))  # discounted: a quantile has an exact grid, CVaR had a bracket only
+    ruin = bqrl.envs.make("QuantileDomain", start=5)
+    plan = bqrl.solve(ruin, CVaR(0.1))  # discounted: a quantile has an exact grid, CVaR had a bracket only
     assert plan.exact
     assert plan.gap == 0.0
     assert plan.value == pytest.approx(0.9745243, abs=1e-6)

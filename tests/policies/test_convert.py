@@ -125,11 +125,11 @@ def test_a_function_that_draws_its_actions_is_refused_by_evaluate_and_simulated(
             return next(self.calls) % 2, None
 
     message = (
-        r"must repeat its action when asked twice in state \d at stage \d, got \d and \d; pass action probabilities"
+        r"must repeat its action when asked twice in state \d at stage \d, got \d and \d; return action probabilities"
     )
     with pytest.raises(PolicyError, match=message):
         evaluate(mdp, lambda h, s: rng.integers(2))
-    with pytest.raises(PolicyError, match=r"when asked twice in state \d, got \d and \d; pass action probabilities"):
+    with pytest.raises(PolicyError, match=r"when asked twice in state \d, got \d and \d; return action probabilities"):
         evaluate(mdp, Network())
     returns, exact = simulate(mdp, lambda h, s: rng.integers(2), 4000, 0), evaluate(mdp, uniform(mdp))
     assert abs(returns.mean() - exact.mean()) < 5 * exact.std() / 4000**0.5

@@ -40,7 +40,8 @@ def test_costs_are_shares_that_rise_with_the_need(seed, size, ratio):
 
 
 def test_a_state_selects_a_row_as_a_one_hot_observation_does():
-    by_row = values(np, weights(1), np.array([1, 0]), np.array([0, 2]), 0.0)
+    every_pair = weights(1) | {"stage": np.repeat(weights(1)["stage"], FEATURES, axis=0)}  # a row per stage and state
+    by_row = values(np, every_pair, np.array([1, 0]), np.array([0, 2]), 0.0)
     by_product = values(np, weights(1), np.eye(2, dtype=np.float32)[[1, 0]], np.array([0, 2]), 0.0)
     assert all(np.allclose(one, other) for one, other in zip(by_row, by_product, strict=True))
 
