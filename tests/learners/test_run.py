@@ -394,7 +394,9 @@ def test_a_record_whose_last_policy_cannot_be_stored_is_loaded_without_it(tmp_pa
     chance.step()
     record = chance.record()
     record.save(path)
-    with pytest.warns(ModelWarning, match="the record holds no final policy: Forgetful: .*must be hashable, got 'list'"):
+    with pytest.warns(
+        ModelWarning, match="the record holds no final policy: Forgetful: .*must be hashable, got 'list'"
+    ):
         loaded = bqrl.load(path)
     assert loaded.final_policy is None
     assert loaded.pmf.tobytes() == record.pmf.tobytes()
