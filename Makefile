@@ -24,8 +24,9 @@ test: lint  ## set-up, linters and all tests except the longest; tests of the lo
 	@if [ -d tests/loops ]; then echo "== tests of the loops, interpreted"; NUMBA_DISABLE_JIT=1 $(PY) -m pytest -q tests/loops; fi
 
 test-all: export BQRL_FUZZ ?= 10000
+test-all: export HYPOTHESIS_PROFILE ?= all
 test-all: export PYTEST_ADDOPTS = -m ""
-test-all: test  ## the same with the longest tests and 10,000 mutated inputs per loader
+test-all: test  ## the same with the longest tests, more random examples and 10,000 mutated inputs per loader
 
 reproduce: setup  ## set-up and the whole numerical study; ARGS="--quick" for a short one
 	@echo "== reproduce"

@@ -6,7 +6,10 @@ from helpers import TINY
 from hypothesis import HealthCheck, settings
 
 # The first call of a kernel compiles it, so neither deadlines nor the speed of drawing say anything here.
-settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ci", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("all", settings.get_profile("ci"), max_examples=300)  # `make test-all`
 settings.register_profile("explore", settings.get_profile("ci"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
