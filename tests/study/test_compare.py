@@ -409,6 +409,8 @@ def test_an_experiment_is_exact_only_if_every_run_is_scored_exactly(experiment):
     assert not unknown.exact
     assert not unknown.known
     assert "gap" not in unknown.rows()[0]
+    (panel,) = unknown.figure().to_dict()["concat"]  # once failed, because nothing but returns is known
+    assert "cumulative return" in str(panel)
 
 
 def test_one_seed_has_no_band_and_wrong_labels_are_named(problem):

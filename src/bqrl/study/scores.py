@@ -412,8 +412,12 @@ class Experiment(Charted):
         """
         return views().draw_chart(self, measure, log=choice(log, "log", ("", "x", "y", "xy")), title=title)
 
-    def figure(self, measures: Sequence[str] = ("gap", "mean_regret"), *, columns: int = 2, **options: Any) -> Any:
-        """Learning curves of several measures side by side, with one legend; the options are those of `Suite.figure`."""
+    def figure(self, measures: Sequence[str] | None = None, *, columns: int = 2, **options: Any) -> Any:
+        """Learning curves of several measures side by side, with one legend; the options are those of `Suite.figure`.
+
+        The default is "gap" and "mean_regret" if the kernel is known, else "return".
+        """
+        measures = (("gap", "mean_regret") if self.known else ("return",)) if measures is None else measures
         panels = {self.measure_name(choice(measure, "measures", MEASURES)): (self, measure) for measure in measures}
         return views().draw_figure(panels, columns=columns, **options)
 
