@@ -336,6 +336,8 @@ def test_off_is_robust_planning_in_the_same_words(cli):
     assert_refused(cli("solve", "Inventory", "--tau", 0.1, "--off", "2"), "--off must lie between 0% and 100%")
     both = cli("solve", "Inventory", "--tau", 0.1, "--off", "2%", "--radius", 0.1, "--attitude", "robust")
     assert_refused(both, "--off replaces --radius and --attitude")
+    ruled = cli("solve", "Inventory", "--tau", 0.1, "--off", "2%", "--rule", "state")
+    assert_refused(ruled, "expected one of --off and --rule")  # once named --radius, which nobody gave
 
 
 def test_a_rule_is_printed_as_a_table_of_states_by_stages(cli, tmp_path):

@@ -79,3 +79,8 @@ def test_the_label_of_a_level_below_1_does_not_say_1():
     assert Quantile(0.9999999).label == "0.9999999-quantile"
     assert CVaR(0.9999999).label == "CVaR at 0.9999999"
     assert (CVaR(1.0).label, Quantile(1 / 3).label) == ("CVaR at 1", "0.333333-quantile")
+
+
+def test_an_objective_in_the_place_of_a_level_names_the_argument():
+    with pytest.raises(TypeError, match=r"objective=bqrl\.CVaR\(0\.1\)"):
+        bqrl.compare("AssetSelling", ["psrl"], bqrl.CVaR(0.1))

@@ -194,3 +194,13 @@ def test_a_rule_need_not_name_an_absorbing_state():
     estimate = fit_counts(trial, {"Well": 1.0}, horizon=2, absorbing=["Dead"])
     assert bqrl.evaluate(estimate.mdp, {"Well": "b"}).mean() == pytest.approx(1.8)
     assert estimate.coverage()["rows"] == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"), [("Usual cre", "Usual cre"), ("Usual  care", "other spaces"), ("Drug", None)]
+)
+def test_a_reward_of_a_misspelt_action_is_named(given, hint):
+    table = {"state": ["Mild"] * 2, "action": ["Usual care"] * 2, "next_state": ["Mild", "Dead"], "count": [8, 2]}
+    with pytest.raises(ValueError, match="must give the") as error:
+        bqrl.fit_counts(table, {("Mild", given): 1.0}, horizon=2, absorbing=["Dead"])
+    assert (hint or "got none;") in str(error.value)

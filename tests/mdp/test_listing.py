@@ -258,3 +258,12 @@ def test_a_frame_may_have_events(frame):
     mdp = MDP(frame(events), horizon=2)
     assert mdp.noise.events == (("bad", "good"),)
     assert_same(mdp, MDP(TABLE, horizon=2))
+
+
+def test_a_misspelt_action_is_named_with_the_row_that_it_splits():
+    rows = {"state": ["a", "a", "a"], "action": ["order", "order", "ordr"], "next_state": ["a"] * 3}
+    with pytest.raises(ModelError, match=r"a=ordr.*misspelt|a=order.*a=ordr.*misspelt"):
+        MDP(rows | {"probability": [0.3, 0.4, 0.3], "reward": [0, 1, 2]}, horizon=2)
+    with pytest.raises(ModelError) as other:
+        MDP(rows | {"probability": [0.3, 0.4, 1.0], "reward": [0, 1, 2]}, horizon=2)
+    assert "misspelt" not in str(other.value)

@@ -260,8 +260,13 @@ def test_the_page_on_a_phone(browser, report, dark):
 def test_marks_without_a_colour_can_be_read_in_the_dark(browser, tmp_path, dark):
     marks = [{"mark": "rule"}, {"mark": "text", "encoding": {"text": {"field": "x"}}}, {"mark": "point"}]
     spec = {"data": {"values": [{"x": 1}, {"x": 2}]}, "layer": marks, "encoding": {"x": QUANTITY}, "title": "T & <i>"}
-    (tmp_path / PAGE).write_text(page(Result(kind="plan", title="t", charts={"a": spec})))
-    open_page(browser, tmp_path / PAGE, 1280, dark)
+    panels = {"concat": [{**spec, "title": name, "width": 260} for name in "AB"], "columns": 3}
+    (tmp_path / PAGE).write_text(page(Result(kind="plan", title="t", charts={"a": spec, "b": panels})))
+    for width in (390, 1280):  # panels stand below one another on a phone
+        open_page(browser, tmp_path / PAGE, width, dark)
+        assert browser.execute_script(
+            "return [...document.querySelectorAll('.view')].every(v => v.scrollWidth <= v.clientWidth)"
+        )
     inks = browser.execute_script(
         "return [...document.querySelectorAll('.view text')].map(t => getComputedStyle(t).fill)"
         ".concat([...document.querySelectorAll('.mark-rule.role-mark line')].map(r => getComputedStyle(r).stroke))"

@@ -62,7 +62,8 @@ def test_the_sentence_on_several_models_counts_where_each_strategy_is_best():
     assert least > min(row["quantile_0.1"] for row in both.rows() if row["strategy"] == "risky")
     assert strategy_sentences(both, PLAIN) == [
         "The strategy that guarantees the most in 9 of 10 runs: sure in 1 and risky in 1 of 2 models.",
-        f"In every model at least {least:g}: sure, the most of these strategies in their worst model.",
+        f"sure: at least {least:g} in 9 of 10 runs, in each of the 2 models; "
+        "no other of these strategies promises more in its worst model.",
     ]
     same = strategies({"bad": build(0.1), "worse": build(0.01)}, rules, tau=0.1)
     assert strategy_sentences(same, PLAIN)[0] == (
@@ -173,3 +174,11 @@ def test_only_strategies_beyond_the_axis_are_left_out_and_named(embedded):
     said = " ".join(spec["title"]["subtitle"])
     assert "To the left of the axis: beyond." in said
     assert "Red" not in said  # the limit lies beyond the axis, too
+
+
+def test_a_strategy_without_others_is_not_the_best_of_these():
+    (said,) = strategy_sentences(
+        strategies({"low": build(0.1), "high": build(0.9)}, {"sure": "always:sure"}, tau=0.1), PLAIN
+    )
+    assert said.startswith("sure: at least 4 ")
+    assert "of these strategies" not in said

@@ -1,9 +1,11 @@
 """The page of a trade-off: a slider along the curve, which sentences and charts follow."""
 
+import numpy as np
 import pytest
 from outcome_models import shop
 
 import bqrl
+from bqrl.results.plan_charts import trade_chart
 from bqrl.results.trades import SHOWN, trade_result
 from bqrl.results.words import Words
 
@@ -39,3 +41,21 @@ def test_every_guarantee_of_the_slider_has_a_sentence_a_law_and_a_map(objective,
     assert result.tables["tradeoff"].rows == [{key: row[key] for key in shown} for row in trade.rows()]
     page = bqrl.report(trade, tmp_path / "trade.html")
     assert "The price of certainty" in page.read_text(encoding="utf-8")
+
+
+def test_the_trade_offs_of_several_levels_share_one_axis():
+    shown = bqrl.envs.make("Inventory")
+    trades = [bqrl.tradeoff(shown, tau=tau) for tau in (0.1, 0.9)]
+    marks = [[trade.objective.tau, "best", trade.guarantee[-1], trade.mean[-1]] for trade in trades]
+    assert trades[0].guarantee[-1] < trades[1].guarantee[0]  # once drawn at the two ends of an empty chart
+    chart = trade_chart(trades, marked=marks).to_dict()
+    domain = next(one["encoding"]["x"]["scale"]["domain"] for one in chart["layer"] if "scale" in one["encoding"]["x"])
+    widest = max(float(np.ptp(trade.guarantee)) for trade in trades)
+    assert -1.1 * widest <= domain[0] < 0.0 <= domain[1] <= 0.1 * widest
+    assert "minus the best of its level" in str(chart)
+
+
+def test_the_trade_off_of_cvar_speaks_of_cvar():
+    subtitle = trade_chart([bqrl.tradeoff("AssetSelling", bqrl.CVaR(0.1))]).to_dict()["title"]["subtitle"]
+    assert "the best CVaR" in " ".join(subtitle)
+    assert "guarantee" not in " ".join(subtitle)

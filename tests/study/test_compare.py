@@ -120,6 +120,8 @@ def test_the_order_is_by_gap_or_by_late_return(experiment):
     assert [row["learner"] for row in experiment.order()] == sorted(gaps, key=lambda label: (gaps[label].mean(), label))
     by_return = [row["mean"] for row in experiment.order("late_return")]
     assert by_return == sorted(by_return, reverse=True)
+    by_value = [row["mean"] for row in experiment.order("value")]
+    assert by_value == sorted(by_value, reverse=True)  # once the worst came first
     pairs = experiment.beats()
     assert pairs[0]["learner"] == experiment.order()[0]["learner"]
     assert len(pairs) == 6
@@ -409,6 +411,11 @@ def test_an_experiment_is_exact_only_if_every_run_is_scored_exactly(experiment):
     assert not unknown.exact
     assert not unknown.known
     assert "gap" not in unknown.rows()[0]
+    late = unknown.ends("late_value")["q-learning"]  # of one episode: its return
+    np.testing.assert_allclose(late, unknown.ends("late_return")["q-learning"])
+    assert unknown.rows()[0]["late_value"] == pytest.approx(late.mean())
+    (panel,) = unknown.figure().to_dict()["concat"]  # once failed, because nothing but returns is known
+    assert "cumulative return" in str(panel)
 
 
 def test_one_seed_has_no_band_and_wrong_labels_are_named(problem):

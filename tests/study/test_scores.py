@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import bqrl
+from bqrl import CVaR
 from bqrl.study.scores import MEASURES, Experiment, band_name, beats, late_return, mean_band
 from bqrl.study.study import reference
 
@@ -32,6 +33,7 @@ def test_late_returns_are_those_of_the_last_episodes(record):
     assert late_return(record) == record.returns[-5:].mean()
     assert late_return(record, 0.2) == record.returns[-10:].mean()
     assert late_return(record, 1e-9) == record.returns[-1]
+    assert late_return(record, 0.2, CVaR(0.1)) == record.returns[-10:].min()
 
 
 def given(ends):

@@ -109,6 +109,9 @@ class Solve(ProblemOptions):
         if share is not None:
             if self.radius is not None or self.attitude is not None:
                 raise ArgumentError("--off replaces --radius and --attitude; drop them", name="off")
+            if self.rule is not None:
+                remedy = "drop --off: below the plan of a rule stands what it guarantees with such errors"
+                raise ArgumentError(f"expected one of --off and --rule, got both; {remedy}", name="off")
             chosen |= {"radius": 2.0 * share, "attitude": "robust"}
         settings = self.problem_settings() | chosen | {"max_bytes": limit}  # by the library's names of the arguments
         check_folder(self.out, "plan", plan_files(goals))

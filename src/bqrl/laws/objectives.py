@@ -291,6 +291,10 @@ def check_objective(given: Any, tau: Any = None, beta: Any = 0.0) -> Objective:
             name, value = ("tau", tau) if tau is not None else ("beta", beta)
             raise bad_value(name, value, f"not be given beside the objective {given.label}", remedy="omit it")
         return given
+    if isinstance(tau, Objective):
+        raise bad_type(
+            "tau", tau, "be a level in (0, 1)", tau.label, remedy=f"pass the objective as objective=bqrl.{tau!r}"
+        )
     if given is not None and tau is not None:
         raise bad_value(
             "tau", tau, "be given once", f"also {exact_text(float(given))}" if isinstance(given, float) else "two"

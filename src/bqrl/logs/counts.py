@@ -9,6 +9,7 @@ that are not known gives each row delta / R.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -308,6 +309,12 @@ def _paid_by(given: Any, name: str) -> Pay:
             if key in plain:
                 return plain[key]
         what = "reward" if name == "rewards" else "outcome"
-        raise bad_value(name, given, f"give the {what} of {(s, a, s_next)}", "none", remedy=f"add {(s, a)}")
+        names = {", ".join(key).lower(): key for key in plain}
+        found = [get_close_matches(", ".join(key).lower(), names, n=1, cutoff=0.85) for key in ((s, a), (s, a, s_next))]
+        near = next((names[one] for each in found for one in each), None)
+        got = "none" if near is None else f"none, but one for {near}"
+        if near and " ".join(f"{near}".split()) in (f"{(s, a)}", f"{(s, a, s_next)}"):
+            got += " with other spaces"
+        raise bad_value(name, given, f"give the {what} of {(s, a, s_next)}", got, remedy=f"add {(s, a)}")
 
     return pay

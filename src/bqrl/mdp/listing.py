@@ -263,8 +263,18 @@ def _bad_row(listing: Columns, rows: _Rows, q: int) -> ModelError:
             return ModelError(message, row=where, line=None if listing.lines is None else int(second))
         seen.setdefault(outcome, i)
     last = listing.lines is not None and total < 1 and members[-1] == len(rows.row) - 1
-    cut = sum_hint(total) or ("; is the file truncated?" if last else staged)
+    cut = _split_row(listing, rows, q, total) or sum_hint(total) or ("; is the file truncated?" if last else staged)
     return listing.error(int(members[0]), f"row {text} must sum to 1, got {total:.12g}{cut}", "probability", row=where)
+
+
+def _split_row(listing: Columns, rows: _Rows, q: int, total: float) -> str:
+    """Return the hint that another row of the same state holds the rest of row `q`, as with a misspelt action; else ""."""
+    actions = rows.shape[1]
+    for other in np.unique(rows.row[(rows.row // actions == q // actions) & (rows.row != q)]).tolist():
+        rest = listing.numbers["probability"][rows.row == other].sum()
+        if 0 < rest < 1 - SUM_TOL and abs(total + rest - 1.0) <= SUM_TOL:
+            return f"; with the lines of {rows.place(other)[1]} it sums to 1: is one of the two misspelt?"
+    return ""
 
 
 # -- events ------------------------------------------------------------------------------------------------------------

@@ -43,7 +43,9 @@ FILES = (  # files that a folder may hold; RUN_FILES are those of each run
 SUITE_FILES = ("shares.csv", "learners.csv", *chart_files(["figure"]))
 SHARE = "The share is how far the last policies come from random play (0) to the certified optimum (1)."
 RUN_FILES = ("record_{}.npz", "episodes_{}.jsonl")
-RETURNS = {"return": "mean return", "last_return": "mean return, last tenth"}  # columns if the kernel is unknown
+RETURNS = {  # columns if the kernel is unknown
+    "return": "mean return", "last_return": "mean return, last tenth", "last_value": "value of the returns, last tenth",
+}  # fmt: skip
 SCORES = {"value": "value", "gap": "cumulative gap", "mean_regret": "cumulative mean regret", "mean": "mean"}
 
 
@@ -146,7 +148,7 @@ def _run(record: Record, goal: Objective) -> dict[str, Any]:
     """The numbers of one run."""
     row: dict[str, Any] = {"return": float(record.returns.mean()), "last_return": late_return(record)}
     if record.mdp is None or record.optimum is None:
-        return row
+        return row | {"last_value": late_return(record, objective=goal)}
     gaps, best = record.gap(goal), record.optimum.value(goal)
     row |= {"value": float(record.value(goal)[-1]), "mean": float(record.means()[-1]), "gap": float(gaps.sum())}
     if record.final_policy is not None and not record.simulated:  # an exact law beats a rounded one
@@ -180,10 +182,12 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Res
     best, amounts = document["best"], RETURNS if document["best"] is None else SCORES
     goal = found.experiment.objective
     titles = {key: found.words.titled(title) for key, title in amounts.items()}
-    if best is not None:
-        scored = str if goal.probability else found.words.titled  # a probability has no unit
+    scored = str if goal.probability else found.words.titled  # a probability has no unit
+    if best is None:
+        titles["last_value"] = scored(f"{goal.kind} of the returns, last tenth")
+    else:
         titles |= {"value": scored(goal.kind), "gap": scored(f"cumulative {goal.kind} gap")}
-    titles |= {} if best is None else {"settled": "optimal after (episodes)"}
+        titles["settled"] = "optimal after (episodes)"
     learners, rows, runs = {one["label"]: one for one in document["learners"]}, list[Row](), list[Row]()
     for label in (place["learner"] for place in found.experiment.order()):
         one, row = learners[label], {"learner": label}

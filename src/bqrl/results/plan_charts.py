@@ -179,8 +179,10 @@ def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequen
     `marked` holds rows [tau, policy, guarantee, mean]; that of the parameters `tau` and `policy` is shown in red.
     """
     curves, first = [], trades[0]
+    levels = trades if len(trades) > 1 else ()  # lines of several levels can lie far apart: each begins at its best
+    best = {one.objective.tau: float(one.guarantee[-1]) for one in levels}
     for trade in trades:
-        x, y, bound = trade.guarantee, trade.mean, trade.bound
+        x, y, bound = trade.guarantee - best.get(trade.objective.tau, 0.0), trade.mean, trade.bound
         if (
             trade.objective.beta < trade.objective.tau
         ):  # a policy that guarantees more serves every guarantee below: steps
@@ -189,7 +191,8 @@ def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequen
         label = "best mean" if len(trades) == 1 else trade.objective.label
         band = (y, bound) if np.any(bound != y) else (None, None)
         curves.append(Curve(label, x, y, *band))
-    kept = first.objective.axis(words.runs, words.total) if len(trades) == 1 else "guarantee"
+    kind = "guarantee" if first.objective.beta == 0.0 else first.objective.kind
+    kept = first.objective.axis(words.runs, words.total) if len(trades) == 1 else f"{kind} minus the best of its level"
     title = words.axis(kept)
     colours = dict(zip([one.label for one in curves], charts.PALETTE * len(curves), strict=False))
     single = any(one.x.size < 2 for one in curves)
@@ -198,6 +201,7 @@ def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequen
     ends = [x for one in curves for x in (one.y, one.high) if x is not None]
     seen = np.concatenate([*ends, [row[3] for row in marked]])  # all marks, so that the axis stays as the control moves
     room = 0.03 * (float(np.ptp(seen)) or 1.0)
+    marked = [[tau, policy, value - best.get(tau, 0.0), mean] for tau, policy, value, mean in marked]
     across = np.concatenate([*(one.x for one in curves), [row[2] for row in marked]])
     edge = 0.02 * (float(np.ptp(across)) or 1.0)
     scales: dict[str, Any] = {
@@ -205,9 +209,11 @@ def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequen
         "y": {"domain": [float(seen.min()) - room, float(seen.max()) + room], "nice": False},
     }
     drawn = lines(curves, title, upwards, scales=scales, colours=colours, points=single)
-    said = f"Left: {'the risk-neutral policy' if own and not first.minimise else 'the best mean'}. Right: the best guarantee."
+    said = (
+        f"Left: {'the risk-neutral policy' if own and not first.minimise else 'the best mean'}. Right: the best {kind}."
+    )
     if any(one.low is not None for one in curves):
-        said += f" Shaded: no policy with this guarantee has a mean {'below' if first.minimise else 'above'} the band."
+        said += f" Shaded: no policy with this {kind} has a mean {'below' if first.minimise else 'above'} the band."
     if not marked:
         return drawn.chart("The price of certainty", said)
     mark = chart_of(["tau", "policy", "x", "y"], marked).encode(x=drawn.x, y=drawn.y)
@@ -217,8 +223,9 @@ def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequen
     said += " Red: the policy that is shown."
     plans, slack = {row[0]: row[2:] for row in marked if row[1] == "best"}, 1e-9 * float(np.abs(seen).max())
     for one in trades:
-        kept, mean = plans.get(one.objective.tau, (-np.inf, np.inf))
-        if one.exact and one.objective.beta == 0.0 and kept >= one.guarantee[-1] and mean < one.mean[-1] - slack:
+        value, mean = plans.get(one.objective.tau, (-np.inf, np.inf))
+        keeps = one.objective.beta == 0.0 and value >= one.guarantee[-1] - best.get(one.objective.tau, 0.0)
+        if one.exact and keeps and mean < one.mean[-1] - slack:
             said += " The planned policy lies below the line: others with its guarantee have a better mean,"
             said += " but may keep less margin for errors."
             break

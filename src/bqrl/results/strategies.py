@@ -99,7 +99,10 @@ def strategy_sentences(table: Strategies, words: Words) -> list[str]:
     worst = {name: min(one.laws[name][0].quantile(tau) for one in table.scenarios) for name in table.names}
     safest = max(table.names, key=worst.__getitem__)  # ties go to the first
     least = words.amount(format_number(worst[safest], SENTENCE_DIGITS, -1))
-    return [first, f"In every model at least {least}: {safest}, the most of these strategies in their worst model."]
+    last = f"{safest}: at least {least} in {sure}, in each of the {len(leaders)} models"
+    if len(table.names) == 1:
+        return [f"{last}."]
+    return [first, f"{last}; no other of these strategies promises more in its worst model."]
 
 
 def _leader(table: Strategies, scenario: Scenario, tau: float) -> str:

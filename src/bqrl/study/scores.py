@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 from bqrl.checks import bad_value, choice, one_line, whole
 from bqrl.display import Charted, count_of, views
 from bqrl.laws.atoms import smallest_scale
+from bqrl.laws.law import Law
 from bqrl.laws.objectives import Objective
 from bqrl.learners.code import software
 from bqrl.learners.record import Record
@@ -39,9 +40,10 @@ PROVEN = "proven lower value of the optimum"  # gaps refer to it if the optimum 
 MEASURES |= {"gap": MEASURES["exact"], "mean_regret": MEASURES["expected"]}
 
 
-def late_return(record: Record, share: float = LAST) -> float:
-    """Mean realised return of the last `share` of the episodes."""
-    return float(record.returns[-max(1, round(share * record.returns.size)) :].mean())
+def late_return(record: Record, share: float = LAST, objective: Objective | None = None) -> float:
+    """Mean realised return of the last `share` of the episodes, or the value of `objective` for their empirical law."""
+    late = record.returns[-max(1, round(share * record.returns.size)) :]
+    return float(late.mean()) if objective is None else objective(Law(late, np.full(late.size, 1.0 / late.size)))
 
 
 def standard_error(values: FloatArray) -> float:
@@ -292,8 +294,9 @@ class Experiment(Charted):
         Parameters
         ----------
         measure
-            As in `values`; or "late_return", the mean return of the last tenth of the episodes; or "value", the objective value
-            of the policy of the last episode.
+            As in `values`; or "late_return", the mean return of the last tenth of the episodes; or "late_value", the objective
+            value of the returns of these episodes, a noisy estimate; or "value", the objective value of the policy of the last
+            episode.
 
         Returns
         -------
@@ -301,6 +304,12 @@ class Experiment(Charted):
         """
         if measure == "late_return":
             return {label: np.array(list(map(late_return, runs))) for label, runs in self.records.items()}
+        if measure == "late_value":
+            goal = self.objective
+            return {
+                label: np.array([late_return(record, objective=goal) for record in runs])
+                for label, runs in self.records.items()
+            }
         if measure == "value":
             return {
                 label: np.array([record.value(self.objective)[-1] for record in runs])
@@ -322,7 +331,7 @@ class Experiment(Charted):
         error, and whether the difference is `clear`: its 95 % t interval lies above 0. With one seed, `clear` is None.
         """
         measure = measure or ("gap" if self.known else "late_return")
-        values, sign, size = self.ends(measure), -1.0 if "return" in measure else 1.0, self.size
+        values, sign, size = self.ends(measure), -1.0 if measure.endswith(("return", "value")) else 1.0, self.size
         order = sorted(values, key=lambda label: (round(sign * float(values[label].mean()) / size, 9), label))
         unknown = dict.fromkeys(("to_next", "to_next_error", "clear"))
         rows: list[dict[str, Any]] = [{"learner": key, "mean": float(values[key].mean()), **unknown} for key in order]
@@ -381,7 +390,7 @@ class Experiment(Charted):
         fixed = {"objective": self.objective.label, "episodes": self.episodes, "seeds": len(self.seeds)}
         won = {(pair["learner"], pair["other"]): pair["probability"] for pair in self.beats()}
         rows = {place["learner"]: {"learner": place["learner"], **fixed} for place in self.order()}
-        for measure in ("gap", "mean_regret", "late_return", "value") if self.known else ("late_return",):
+        for measure in ("gap", "mean_regret", "late_return", "value") if self.known else ("late_return", "late_value"):
             for label, values in self.ends(measure).items():
                 (low,), (high,) = mean_band(values[:, None], measure)
                 band = {f"{measure}_low": float(low), f"{measure}_high": float(high)}
@@ -412,8 +421,12 @@ class Experiment(Charted):
         """
         return views().draw_chart(self, measure, log=choice(log, "log", ("", "x", "y", "xy")), title=title)
 
-    def figure(self, measures: Sequence[str] = ("gap", "mean_regret"), *, columns: int = 2, **options: Any) -> Any:
-        """Learning curves of several measures side by side, with one legend; the options are those of `Suite.figure`."""
+    def figure(self, measures: Sequence[str] | None = None, *, columns: int = 2, **options: Any) -> Any:
+        """Learning curves of several measures side by side, with one legend; the options are those of `Suite.figure`.
+
+        The default is "gap" and "mean_regret" if the kernel is known, else "return".
+        """
+        measures = (("gap", "mean_regret") if self.known else ("return",)) if measures is None else measures
         panels = {self.measure_name(choice(measure, "measures", MEASURES)): (self, measure) for measure in measures}
         return views().draw_figure(panels, columns=columns, **options)
 
