@@ -134,3 +134,5 @@ def test_the_promise_of_a_policy_follows_names_where_two_logs_number_states_diff
     assert one.promise_of("always:x", 0.3) == 0.0
     with pytest.raises(TypeError, match="policy must choose one action"):
         one.promise_of("random", 0.3)
+    with pytest.raises(TypeError, match="policy must be a Policy"):
+        one.promise_of(None, 0.3)

@@ -1,5 +1,7 @@
 """The loops under the planners against plain NumPy; run compiled and, a second time, interpreted."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from helpers import stage_rows
@@ -125,7 +127,8 @@ def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_stage_by_numpy_has_the_same_bits(seed):
+def test_a_stage_by_numpy_has_the_same_bits(seed, monkeypatch):
+    monkeypatch.setattr("bqrl.loops.backward.PLAIN_BLOCK", 40 if seed > 3 else 1_000)
     rng = np.random.default_rng(seed)
     S, A, n, m, layers = 4, 3, 7, 6, 1 + seed % 2
     sizes = rng.integers(0, 5, S * A)
@@ -151,6 +154,18 @@ def test_a_stage_by_numpy_has_the_same_bits(seed):
         reduce(product, np.arange(S * A) % 8 - 4, exists, goal, now, action)
         found.append((now.tobytes(), action.tobytes()))
     assert found[0] == found[1]
+
+
+def test_a_stage_by_numpy_requires_little_memory():
+    S, n = 2_000, 200
+    rows, moves = stage_rows(np.arange(S + 1), np.zeros(S), np.ones(S)), Moves(np.zeros(S, np.int64), NO_JUMPS)
+    after, now, action = np.ones((S, 2 * n)), np.empty((S, 2 * n)), np.empty((S, n), np.int16)
+    tracemalloc.start()
+    plain_rows(rows, moves, NO_BALL, Goal(np.zeros(S), 0.0, 1e-13, 1e-12), after, now, action)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (now == after).all()
+    assert peak < now.nbytes
 
 
 @pytest.mark.parametrize("half", [None, 0.2])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import bqrl
-from bqrl.errors import ArgumentTypeError
+from bqrl.errors import ArgumentTypeError, PolicyError
 
 
 class Cautious(bqrl.Policy):
@@ -50,3 +50,34 @@ def test_a_policy_for_finite_models_is_refused():
         ArgumentTypeError, match=r"^policy must be a Policy for continuous states, got str; pass plan.policy$"
     ):
         bqrl.simulate(model(), "always:0.3", 10)
+
+
+class Answers(bqrl.Policy):
+    """A policy of a user that answers from a function of the state."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def act(self, h, s, memory):
+        return self.answer(s)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda s: -1, "an available action from 0 to 1, got -1"),
+        (lambda s: 2, "an available action from 0 to 1, got 2"),
+        (lambda s: [1.0], "must have 2 entries, got 1"),
+        (lambda s: [0.2, 0.2, 0.6], "must have 2 entries, got 3"),
+        (lambda s: [1.5, -0.5], "must not be negative"),
+    ],
+)
+def test_wrong_answers_in_continuous_states_are_refused(answer, message):
+    with pytest.raises(PolicyError, match=message):
+        bqrl.simulate(model(), Answers(answer), 10, seed=0)
+
+
+def test_a_policy_for_continuous_states_may_mix_actions_and_probabilities():
+    mixed, plain = (Answers(lambda s, x=x: x if s[0] > 1.0 else 0) for x in ([0.0, 1.0], 1))
+    returns = bqrl.simulate(model(), mixed, 50, seed=0)
+    assert np.array_equal(returns, bqrl.simulate(model(), plain, 50, seed=0))

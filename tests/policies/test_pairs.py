@@ -305,12 +305,21 @@ def test_a_learner_may_play_a_policy_with_memory_and_probabilities():
         ([1.5, -0.5], "not be negative, got -0.5 for action .* in state .* at stage 1"),
         ([0.5, 0.25, 0.25], "have 2 entries, got 3"),
         (["x", 1.0], "be numbers, got"),
+        ([[0.5, 0.5], [1.0]], "must be a whole number, got"),
+        ([float("nan"), 1.0], "sum to 1, got nan"),
     ],
 )
 @pytest.mark.parametrize("use", [bqrl.evaluate, bqrl.simulate])
 def test_answers_that_are_no_probabilities_are_refused(use, answer, message):
     with pytest.raises(PolicyError, match=message):
         use(bqrl.envs.make("SafeOrRisky"), Plays(answer))
+
+
+@pytest.mark.parametrize("share", [[1.0], [0.25, 0.25, 0.5]])
+def test_an_environment_has_one_probability_per_action(share):
+    env = bqrl.envs.make("SafeOrRisky").as_env()
+    with pytest.raises(PolicyError, match="must have 2 entries"):
+        bqrl.simulate(env, Plays(share), 2, horizon=2, seed=0)
 
 
 def test_a_policy_that_draws_its_actions_has_no_form_without_draws():

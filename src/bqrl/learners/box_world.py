@@ -10,7 +10,7 @@ from gymnasium.vector import VectorEnv
 from bqrl.learners.play import GymWorld
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.stepping import Stepper, one_space
-from bqrl.policies.protocol import Policy, action_index, is_vector
+from bqrl.policies.protocol import Policy, action_index, as_decisions, is_vector
 from bqrl.policies.shares import drawn_action
 
 ENDED = -1  # in place of an action after the end of an episode
@@ -100,7 +100,7 @@ class BoxWorld(GymWorld):
             masks[h] = True if mask is None else mask
             answer = actor.act(h, seen, memory, mask)
             if is_vector(answer):
-                answer = drawn_action(np.asarray(answer, np.float64), float(chance.random()), h, mask)
+                answer = drawn_action(as_decisions([answer], h, [seen], self.A)[0], float(chance.random()), h, mask)
             a = action_index(answer, h, None)
             observation, reward, over, cut = self.steps.step(a + self._first_action, h + 1)
             if cut and not over and h + 1 < self.H:

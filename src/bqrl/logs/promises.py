@@ -61,7 +61,7 @@ class Promises(Observed):
         tau, beta = promised_levels(tau, beta)
         goal = quantile_objective(tau, beta)
         key = "promise of the plug-in plan", goal
-        if policy is not self._memo.get(("plug-in", goal)):
+        if policy is None or policy is not self._memo.get(("plug-in", goal)):
             return self._proven(self._bound(policy), tau, beta)
         if key not in self._memo:
             self._memo[key] = self._proven(cast(Plan, policy).policy, tau, beta)

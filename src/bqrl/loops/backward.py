@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from bqrl.loops.l1 import l1_columns, l1_ordered, sort_by_value
-from bqrl.loops.layout import Ball, Goal, Moves, Pages, Rows
+from bqrl.loops.layout import PLAIN_BLOCK, Ball, Goal, Moves, Pages, Rows
 from bqrl.loops.moves import (
     ZERO,
     add_outcome,
@@ -228,7 +228,16 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
 
 
 def plain_rows(rows, moves, ball, goal, after, now, action):
-    """Do the work of `sweep_rows` without a ball by NumPy: each outcome of all rows at once, in the same order."""
+    """Do the work of `sweep_rows` without a ball by NumPy: each outcome of many rows at once, in the same order."""
+    S, A = now.shape[0], (rows.start.size - 1) // now.shape[0]
+    block = max(1, PLAIN_BLOCK // (A * now.shape[1]))
+    if S > block:
+        for s in range(0, S, block):
+            part, own = slice(s, s + block), slice(s * A, (s + block) * A)
+            within = rows._replace(start=rows.start[s * A : (s + block) * A + 1])
+            one = goal._replace(mean_reward=goal.mean_reward[own])
+            plain_rows(within, moves, ball, one, after, now[part], action[part])
+        return
     layers = 2 if action.size > 0 else 1
     n, n_next = now.shape[1] // layers, after.shape[1] // layers
     source, outcomes, columns = after.reshape(-1, layers, n_next), np.diff(rows.start), np.arange(n)

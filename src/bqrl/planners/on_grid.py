@@ -15,9 +15,9 @@ import numpy as np
 
 from bqrl.checks import bad_type, bad_value, flag, number, random_seed, unknown_argument, whole
 from bqrl.display import Charted
-from bqrl.errors import SizeError
+from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.grid_step import GridModel
@@ -33,8 +33,8 @@ from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.planners.target import MAX_CELLS, GuaranteeCurve
 from bqrl.planners.terminal import MeanCVaR, best_target, mean_cvar_cost
 from bqrl.policies.on_grid import GridPolicy
-from bqrl.policies.protocol import Policy
-from bqrl.policies.shares import check_shares, draw_actions
+from bqrl.policies.protocol import Policy, as_decisions
+from bqrl.policies.shares import draw_actions, some_shares
 
 MAX_REFINED = 10_000_000  # outcomes of the two models up to which `refine` halves the grid
 LAW_WORK = 1e9  # outcomes times stages times returns of the law, which is for display only
@@ -180,18 +180,14 @@ def play_continuous(model: GridModel, policy: Any, episodes: int, seed: Any) -> 
     firsts, below = np.array(list(model.start)), np.cumsum(list(model.start.values()))
     s = firsts[np.minimum(np.searchsorted(below, u[:, 1], side="right"), len(firsts) - 1)]
     memory, total = policy.start_many(u[:, 0]), np.zeros(episodes)
-    ours = isinstance(policy, GridPolicy)
     for h in range(model.H):
-        states: list[Any] = [] if ours else list(map(tuple, s.tolist()))  # a policy of the user sees tuples
-        a = (
-            policy.act_many(h, s, memory)
-            if ours
-            else np.array([policy.act(h, x, m) for x, m in zip(states, memory, strict=True)])
-        )
+        states: list[Any] = list(map(tuple, s.tolist()))  # a policy of the user sees tuples
         left = u[:, 2 + h]
-        if a.ndim == 2:  # action probabilities
-            check_shares(a[None], np.ones((1, *a.shape), bool), np.ones((1, episodes), bool), first=h)
-            a, left = draw_actions(a, left)
+        if isinstance(policy, GridPolicy):
+            a = policy.act_many(h, s, memory)
+        else:
+            answers = [policy.act(h, x, m) for x, m in zip(states, memory, strict=True)]
+            a, left = _played(model, h, s, as_decisions(answers, h, states, len(model.actions)), left)
         events = model.law(h).draw(left)
         after, reward = model.function.many(s, a, events)
         if isinstance(policy, GridPolicy):
@@ -203,3 +199,18 @@ def play_continuous(model: GridModel, policy: Any, episodes: int, seed: Any) -> 
         total += model.discount**h * reward
         s = after
     return total
+
+
+def _played(model: GridModel, h: int, s: FloatArray, decisions: Any, u: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the actions of a user's policy, drawn where it answers with probabilities, and what is left of the draws."""
+    exists = model.function.available(s)
+    if decisions.ndim == 2:
+        return draw_actions(some_shares(decisions, exists, h, lambda i: str(tuple(s[i].tolist()))), u)
+    wrong = (decisions < 0) | (decisions >= exists.shape[1])
+    if not wrong.any():
+        wrong = ~exists[np.arange(len(s)), decisions]
+    if wrong.any():
+        i = int(wrong.argmax())
+        rule = f"an available action from 0 to {exists.shape[1] - 1}, got {decisions[i]}"
+        raise PolicyError(f"the policy must play {rule} in state {tuple(s[i].tolist())} at stage {h + 1}", stage=h)
+    return decisions, u

@@ -229,7 +229,7 @@ def chosen_action(policy: Policy, h: int, s: int, memory: Any, chance: np.random
         return int(draw(policy.probabilities[h, s], 0, policy.probabilities.shape[2], chance.random()))
     answer = policy.act(h, s, memory)
     if is_vector(answer):
-        answer = drawn_action(as_decisions([answer], h, [s])[0], float(chance.random()), h, state=str(s))
+        answer = drawn_action(as_decisions([answer], h, [s], A)[0], float(chance.random()), h, state=str(s))
     a = action_index(answer, h, s)
     if not 0 <= a < A:
         where = f"the action in state {s} at stage {h + 1}"

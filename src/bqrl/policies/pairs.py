@@ -94,8 +94,6 @@ def reached_pairs(
     for h in range(0 if begin is None else begin.stage, mdp.H):
         stage, s, memory = mdp.stage(h), here.state, here.memory
         answer = policy.act_many(h, s, memory)
-        if twice:
-            _check_repeated(mdp, h, s, answer.tolist(), partial(_act, policy, h, s, memory), "repeat its action")
         shares, pair, a = None, np.arange(s.size), answer
         if answer.ndim == 2:
             if not drawn:
@@ -105,6 +103,8 @@ def reached_pairs(
                 )
             shares = pair_shares(mdp, h, s, answer)
             pair, a = np.nonzero(shares)
+        if twice:
+            _check_repeated(mdp, h, s, answer.tolist(), partial(_act, policy, h, s, memory), "repeat its action")
         check_played(mdp, h, s[pair], a)
         decision, i = stage.outcomes_of(s[pair] * mdp.A + a, listed=listed)
         source = pair[decision]

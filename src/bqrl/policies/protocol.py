@@ -59,12 +59,16 @@ def action_index(action: Any, h: int | None, s: int | None, label: str = "", rul
 
 def is_vector(answer: Any) -> bool:
     """Return whether a policy has answered with one probability per action."""
-    return isinstance(answer, (np.ndarray, list, tuple)) and np.ndim(answer) == 1
+    if isinstance(answer, (list, tuple)):
+        return not any(isinstance(part, (np.ndarray, list, tuple)) for part in answer)
+    return isinstance(answer, np.ndarray) and answer.ndim == 1
 
 
-def as_decisions(answers: list[Any], h: int, s: list[int]) -> Any:
+def as_decisions(answers: list[Any], h: int, s: list[Any], A: int | None = None) -> Any:
     """Return the answers of a policy in the states `s` as actions (n,) or, if some are vectors, as probabilities (n, A)."""
     sizes = {len(answer) for answer in answers if is_vector(answer)}
+    if A is not None and (wrong := sizes - {A}):
+        raise PolicyError(f"action probabilities must have {A} entries, got {min(wrong)}", stage=h)
     if not sizes:
         return np.array([action_index(a, h, x) for a, x in zip(answers, s, strict=True)], np.int64)
     if len(sizes) > 1:

@@ -62,8 +62,15 @@ def pair_shares(mdp: MDP, h: int, s: IntArray, shares: FloatArray) -> FloatArray
     """Return action probabilities (n, A) in the states `s` (n,), rescaled to sum to 1; PolicyError unless they are valid."""
     if shares.shape[1] != mdp.A:
         raise PolicyError(f"action probabilities must have {mdp.A} entries, got {shares.shape[1]}", stage=h)
-    exists, met = mdp.stage(h).available[s], np.ones((1, s.size), bool)
-    check_shares(shares[None], exists[None], met, lambda i: mdp.state_label(int(s[i])), mdp.action_label, h)
+    return some_shares(shares, mdp.stage(h).available[s], h, lambda i: mdp.state_label(int(s[i])), mdp.action_label)
+
+
+def some_shares(
+    shares: FloatArray, exists: BoolArray, h: int, state_label: Callable[[int], str] = str,
+    action_label: Callable[[int], str] = str,
+) -> FloatArray:  # fmt: skip
+    """Return the action probabilities (n, A) of a stage, rescaled to sum to 1; PolicyError unless they are valid."""
+    check_shares(shares[None], exists[None], np.ones((1, len(shares)), bool), state_label, action_label, h)
     rescaled: FloatArray = shares / shares.sum(axis=1, keepdims=True)
     return rescaled
 
