@@ -224,6 +224,15 @@ class GuaranteeCurve(LevelCurve):
         """Return the policy with the smallest probability of a return below `target`; ties are broken by the mean."""
         return self.sweep.policy(number(target, "target"))
 
+    def chance(self, target: float) -> tuple[float, float]:
+        """Return proven bounds on the best probability of reaching `target`, for a curve on a grid."""
+        assert not isinstance(self.sweep, MetPairs)
+        short = float(self.sweep.root[int(self.sweep.grid.column(0, target))]) * (1.0 + self.error)
+        points, shortfall = self.optimistic or (self.points, self.shortfall)
+        place = int(np.searchsorted(points, target - 1e-12 * max(1.0, abs(target))))
+        least = float(shortfall[place]) if place < points.size else 1.0
+        return max(0.0, 1.0 - short), 1.0 - least * (1.0 - self.error)
+
     def plan(self, tau: float) -> Plan:
         """Return the plan at this level, as that of `solve(mdp, tau)`."""
         return plan_from_curve(self, check_level(tau))
