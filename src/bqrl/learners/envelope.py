@@ -463,18 +463,8 @@ class Exploring(Policy):
 
     def act(self, h: int, s: Any, memory: Any, mask: BoolArray | None = None) -> int:
         """Return a random allowed action, or that of the policy."""
-        policy, i = self.policy, self.episodes.start
-        if self.available is not None:
-            mask = self.available[h, s]
-        if self.repeat[i] == 0 and self.epsilon[i] > 0.0 and self.rng.random() < self.epsilon[i]:
-            choices: Any = policy.A if mask is None else np.flatnonzero(mask)  # type: ignore[attr-defined]
-            self.action[i] = self.rng.choice(choices)
-            self.repeat[i] = 1 if self.longest == 1 else min(self.rng.zipf(REPEAT), self.longest)
-        if self.repeat[i] > 0:
-            self.repeat[i] -= 1
-            if mask is None or mask[self.action[i]]:
-                return int(self.action[i])
-        return policy.act(h, s, memory, mask) if isinstance(policy, EnvelopePolicy) else policy.act(h, s, memory)
+        one = None if mask is None else mask[None]
+        return int(self.act_many(h, np.asarray(s)[None], np.array([memory]), one)[0])
 
     def next(self, memory: Any, h: int, s: Any, action: int, reward: float, s_next: Any) -> Any:
         """Return the remaining need after the reward."""
