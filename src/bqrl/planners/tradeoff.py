@@ -44,7 +44,7 @@ from bqrl.planners.expected import best_mean
 from bqrl.planners.plan import Plan, freeze
 from bqrl.planners.room import MAX_BYTES, check_memory, exact_grid
 from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep
-from bqrl.planners.terminal import MeanCVaR, plan_mean_cvar
+from bqrl.planners.terminal import MeanCVaR, cost_sweep, plan_mean_cvar
 from bqrl.planners.widths import clipped_cost
 from bqrl.policies.forward import expected_rewards
 from bqrl.policies.protocol import Policy
@@ -436,7 +436,7 @@ def _buffered_tradeoff(mdp: MDP, goal: Buffered, sweeps: int, max_bytes: float) 
         lines = [weight * z + (1.0 - weight) * best]  # at width 0
         for d in widths:
             cost = unit * clipped_cost(d)
-            swept.append(sweep(mdp, grid, cost, extra=cost.size - 1, weight=1.0 - weight))
+            swept.append(cost_sweep(mdp, grid, cost, weight=1.0 - weight))
             lines.append(weight * z + (tau - beta) * d * unit - swept[-1].root[: z.size])
         own = np.min(lines, axis=0)
         bounds[weight] = float(own.max())
