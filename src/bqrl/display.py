@@ -231,7 +231,8 @@ class Charted(Tabular):
         altair.Chart
             Of a law: the probabilities of the returns. Of a guarantee curve: the best quantile at every level. Of a plan:
             the law of its return, beside the guarantee curve if the planner made one. Of a record: what the policy of each
-            episode promises, or the realised returns where the kernel is unknown.
+            episode promises, or the realised returns where the kernel is unknown. Of posterior draws: how often each value of
+            the quantile occurs; of acceptability: its curves.
 
         Examples
         --------

@@ -229,9 +229,14 @@ def test_trading_a_mean_reverting_price_by_convexity():
     model = fine.details["model"]
     returns = bqrl.simulate(model, fine.policy, 20_000, seed=0)
     assert within(fine, returns.mean(), returns.std() / np.sqrt(returns.size))
-    for call in (lambda: bqrl.solve(model, tau=0.1), lambda: bqrl.guarantee_curve(model)):
-        with pytest.raises(ValueError, match="affine must be omitted unless the objective is Mean, CVaR or MeanCVaR"):
-            call()
+    for call, goal in (
+        (bqrl.solve, bqrl.Quantile(0.1)),
+        *((bqrl.guarantee_curve, each) for each in (bqrl.Quantile, bqrl.CVaR)),
+    ):
+        with pytest.raises(
+            ValueError, match="affine must be omitted unless solve is called for Mean, CVaR or MeanCVaR"
+        ):
+            call(model, goal)
 
 
 def test_cvar_of_a_mean_reverting_price():

@@ -59,7 +59,7 @@ def test_greedy_is_the_recursion_of_the_paper(mdp, tau, share):
 
 @pytest.mark.parametrize("way", ["matrix", "outcomes", "set"])
 def test_every_way_through_the_loops_gives_the_same(way, monkeypatch):
-    monkeypatch.setattr(greedy, "DENSE_FROM", 0.0 if way == "matrix" else 2.0)
+    monkeypatch.setattr(greedy, "MULTIPLY_FROM", 0.0 if way == "matrix" else 2.0)
     rng = np.random.default_rng(5)
     for _ in range(400):
         mdp = random_mdp(rng, states=4, actions=3)

@@ -96,9 +96,8 @@ def _module_of_file(path: Path, address: str) -> ModuleType:
         near = nearest(path.name, [other.name for other in path.parent.glob("*.py")], listed=False)
         raise ArgumentError(f"learner must name a file, got {address!r}{near}", name="learner", value=address)
     content = path.read_bytes()
-    name = (
-        f"{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:12]}"  # a changed file is read again
-    )
+    # a changed file is read again
+    name = f"{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]
     _add_path(path.parent)

@@ -49,11 +49,8 @@ from bqrl.policies.protocol import Policy, action_dtype
 from bqrl.policies.target import TargetPolicy
 
 WARM = 200  # episodes of random actions at first
-BLOCK, BATCH, STEPS = (
-    32,
-    256,
-    4,
-)  # episodes between trainings, transitions per gradient step, and steps with the same targets
+BLOCK, BATCH = 32, 256  # episodes between trainings, and transitions per gradient step
+STEPS = 4  # gradient steps with the same targets
 HIDDEN, POLYAK, MEAN_WEIGHT = 128, 0.05, 0.02
 FIRST_EPSILON, LAST_EPSILON = 1.0, 0.05  # rates of random actions
 FALL = 0.5  # share of the training in which the rate falls
@@ -115,17 +112,13 @@ class Envelope(Learner):
         self.centre, self.spread = np.zeros(d), np.ones(d)
         self.lo, self.hi = np.zeros(task.H), np.zeros(task.H)  # ends of the grid
         self.least, self.most = np.zeros(task.H), np.zeros(task.H)  # returns still to come that were seen
-        self.poorest, self.richest = (
-            np.zeros(task.H),
-            np.zeros(task.H),
-        )  # sums of rewards before each stage that were seen
+        # sums of rewards before each stage that were seen
+        self.poorest, self.richest = np.zeros(task.H), np.zeros(task.H)
         self.low, self.high = -math.inf, math.inf  # targets that the grid must hold
         self.checked = 0
         self.rewards = np.zeros(0)  # distinct rewards seen
-        self.trials, self.begun = (
-            np.full(BLOCK, -1),
-            0,
-        )  # columns of targets of episodes without random actions; first episode
+        self.trials = np.full(BLOCK, -1)  # columns of the targets of episodes without random actions
+        self.begun = 0  # the first episode of the block
         self.excess, self.tried = np.zeros(WINDOW), 0  # misses less the promised shortfall, per trial
         self.reached = np.zeros(WINDOW)  # returns of trials
         self.aimed = np.zeros(task.episodes - self.last, np.int64)  # columns of the targets of final trials
@@ -470,18 +463,8 @@ class Exploring(Policy):
 
     def act(self, h: int, s: Any, memory: Any, mask: BoolArray | None = None) -> int:
         """Return a random allowed action, or that of the policy."""
-        policy, i = self.policy, self.episodes.start
-        if self.available is not None:
-            mask = self.available[h, s]
-        if self.repeat[i] == 0 and self.epsilon[i] > 0.0 and self.rng.random() < self.epsilon[i]:
-            choices: Any = policy.A if mask is None else np.flatnonzero(mask)  # type: ignore[attr-defined]
-            self.action[i] = self.rng.choice(choices)
-            self.repeat[i] = 1 if self.longest == 1 else min(self.rng.zipf(REPEAT), self.longest)
-        if self.repeat[i] > 0:
-            self.repeat[i] -= 1
-            if mask is None or mask[self.action[i]]:
-                return int(self.action[i])
-        return policy.act(h, s, memory, mask) if isinstance(policy, EnvelopePolicy) else policy.act(h, s, memory)
+        one = None if mask is None else mask[None]
+        return int(self.act_many(h, np.asarray(s)[None], np.array([memory]), one)[0])
 
     def next(self, memory: Any, h: int, s: Any, action: int, reward: float, s_next: Any) -> Any:
         """Return the remaining need after the reward."""

@@ -31,10 +31,8 @@ class QRQLearning(QLearning):
     ) -> None:  # fmt: skip
         super().__init__(task, rng, learning_rate, optimistic_start, epsilon, discount)
         self.Z = np.repeat(np.where(self.available, self.Q, 0.0)[..., None], whole(levels, "levels", 1), axis=3)
-        self.least, self.most = (
-            np.full(task.H, np.inf),
-            np.full(task.H, -np.inf),
-        )  # returns still to come that were seen
+        # returns still to come that were seen
+        self.least, self.most = np.full(task.H, np.inf), np.full(task.H, -np.inf)
 
     def observe(self, episode: Episode) -> None:
         """Update the quantiles of every stage."""

@@ -29,9 +29,8 @@ LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner
     for learner in (PSRL, UCBBQRL, UCBVI, Thompson, QLearning, Sarsa, PPO, TRPO, TargetQ, VaRQ, QRQLearning)
 }
-ADAPTERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (Envelope, SB3)
-}  # learners that require an extra
+# learners that require an extra
+ADAPTERS: dict[str, type[Learner]] = {learner.name: learner for learner in (Envelope, SB3)}
 
 Maker = Callable[..., Learner]  # a learner class, or a function (task, rng) -> Learner
 

@@ -58,9 +58,8 @@ class Optimum:
     shortfall: FloatArray  # (m,) smallest probability of ending below each point
     best_mean: float
     error: float = 0.0  # the true best quantile lies in [quantile, quantile + error]
-    others: Mapping[str, tuple[float, float]] = field(
-        default_factory=dict
-    )  # value and error by the text of an objective
+    # value and error by the text of an objective
+    others: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (self.points, self.shortfall):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, number, random_seed, whole
-from bqrl.display import Charted, format_number, percent, views
+from bqrl.display import Charted, format_number, percent
 from bqrl.logs.observed import Observed
 from bqrl.logs.posterior import Events, drawn_kernels, drawn_model
 from bqrl.mdp.arrays import FloatArray
@@ -109,10 +109,6 @@ class Acceptability(Charted):
         share = f"it is cost-effective in {percent(best['probability'])} of {self.draws:,} posterior draws"
         end = "this is a statement about the posterior, not the guarantee"
         return f"{worth}, {best['strategy']!r} has the highest mean net benefit, and {share}; {end}."
-
-    def chart(self, *, title: bool | str = True) -> Any:
-        """Draw the acceptability curves; requires the extra "plots"."""
-        return views().draw_chart(self, title=title)
 
     def __str__(self) -> str:
         return self.sentence

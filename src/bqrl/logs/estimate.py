@@ -269,12 +269,8 @@ class Estimate(Explained, Charted):
             Names of outcomes of `estimate.mdp`; "reward" is its reward.
         thresholds : sequence of float
             Amounts that one unit of effect is worth, at least 0.
-        draws : int
-            Number of models.
-        prior : float
-            Total weight of the Dirichlet prior per row, spread evenly over its outcomes.
-        seed : int or None
-            Seed of the draws; None draws a fresh one. All strategies are evaluated in the same models.
+        draws, prior, seed
+            As for `psa`. All strategies are evaluated in the same models.
         discounts : dict, optional
             Discounts of further outcomes by name; see `expected_outcomes`.
 

@@ -77,12 +77,10 @@ class Explained(Promises):
 
         Parameters
         ----------
-        tau : Quantile, Buffered or float
-            The objective, or the level of a quantile in (0, 1).
+        tau, beta
+            As for `solve`: an objective, or a level with its buffer.
         stage : str
             The word for a stage.
-        beta : float
-            Buffer of the promise.
 
         Returns
         -------
@@ -125,10 +123,8 @@ class Explained(Promises):
 
         Parameters
         ----------
-        tau : Objective or float
-            The objective, or the level of a quantile in (0, 1).
-        beta : float
-            Buffer of the level.
+        tau, beta
+            As for `solve`: an objective, or a level with its buffer.
 
         Returns
         -------
@@ -160,10 +156,8 @@ class Explained(Promises):
 
         Parameters
         ----------
-        tau : Objective or float
-            The objective, or the level of a quantile in (0, 1).
-        beta : float
-            Buffer of the level.
+        tau, beta
+            As for `solve`: an objective, or a level with its buffer.
 
         Returns
         -------

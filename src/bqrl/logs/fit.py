@@ -164,11 +164,8 @@ def _estimate(
     trials: bool = False,
 ) -> Estimate:  # fmt: skip
     """Return the estimate from ordered steps; with `events`, as if every step had shown its event."""
-    model, returns, recorded = (
-        declared.model,
-        steps.returns(discount),
-        steps,
-    )  # the old policy's returns are not rounded
+    # the old policy's returns are not rounded
+    model, returns, recorded = declared.model, steps.returns(discount), steps
     if declared.round_rewards is not None:
         steps = replace(steps, reward=rounded_down(steps.reward, declared.round_rewards))
     delta = (1.0 - confidence) / (1.0 if adaptive else 2.0)  # the other half belongs to the old policy

@@ -22,9 +22,8 @@ from bqrl.planners.room import exact_grid
 from bqrl.planners.sweep import ROBUST, best_column, sweep
 from bqrl.planners.uncertain import half_radius
 
-EXACT_WORK = (
-    5e8  # elementary steps of a sweep; where an exact grid takes more, returns are rounded down to fewer points
-)
+# elementary steps of a sweep; where an exact grid takes more, returns are rounded down to fewer points
+EXACT_WORK = 5e8
 ROUNDED_WORK = 5e7
 FEWEST = 1000
 

@@ -131,10 +131,8 @@ class Observed:
 
         Parameters
         ----------
-        tau : Objective or float
-            The objective, or the level of a quantile in (0, 1).
-        beta : float
-            Buffer of the level.
+        tau, beta
+            As for `solve`: an objective, or a level with its buffer.
 
         Returns
         -------

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_value, number, random_seed, whole
-from bqrl.display import Charted, percent, views
+from bqrl.display import Charted, percent
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import CVaR, Objective, Quantile
 from bqrl.logs.observed import Observed
@@ -118,10 +118,6 @@ class PosteriorDraws(Charted):
             middle = float(np.quantile(values, 0.5, method="inverted_cdf"))
             found.append({"measure": name, "mean": float(values.mean()), "median": middle, "lower": low, "upper": high})
         return found
-
-    def chart(self, *, title: bool | str = True) -> Any:
-        """Draw how often each value of the quantile occurs among the draws; requires the extra "plots"."""
-        return views().draw_chart(self, title=title)
 
     def __str__(self) -> str:
         return self.sentence

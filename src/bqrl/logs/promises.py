@@ -39,10 +39,8 @@ class Promises(Observed):
         policy : Plan, or a policy in any form that `evaluate` accepts
             The policy, which follows names if it comes from another model; one that draws its actions must be a
             `StochasticPolicy` for `estimate.mdp`.
-        tau : Quantile, Buffered or float
-            The objective, or the level of a quantile in (0, 1).
-        beta : float
-            Buffer of the level.
+        tau, beta
+            As for `solve`: an objective, or a level with its buffer.
 
         Returns
         -------
@@ -110,10 +108,8 @@ class Promises(Observed):
 
         Parameters
         ----------
-        tau : Objective or float
-            The objective, or the level of a quantile in (0, 1).
-        beta : float
-            Buffer of the level.
+        tau, beta
+            As for `solve`: an objective, or a level with its buffer.
 
         Returns
         -------
@@ -132,12 +128,10 @@ class Promises(Observed):
 
         Parameters
         ----------
-        tau : Objective or float
-            The objective, or the level of a quantile in (0, 1).
+        tau, beta
+            As for `solve`: an objective, or a level with its buffer.
         factors : tuple of int
             Multiples of the number of episodes.
-        beta : float
-            Buffer.
 
         Returns
         -------

@@ -257,9 +257,8 @@ def last_givers(support, half, sense, apart, out):
                 giver, given = first_givers(order, probability, half, sense, side)
                 break
             last = giver
-            if (
-                side[j] != sense
-            ):  # j takes its mass back, and the last giver gives more; if it has too little, j gives the rest
+            # j takes its mass back, and the last giver gives more; if it has too little, j gives the rest
+            if side[j] != sense:
                 given -= probability[j]
                 side[j] = sense
                 if given + probability[giver] < half:

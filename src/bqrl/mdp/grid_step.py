@@ -156,12 +156,8 @@ class GridModel:
     def planned(self) -> MDP:
         """The lower model for the law of the return: with `monotone` its grids of returns cover every grid point."""
         if self.linear is not None:
-            raise bad_value(
-                "affine",
-                list(self.grid),
-                "be omitted unless the objective is Mean, CVaR or MeanCVaR",
-                remedy="build the model without it",
-            )
+            rule = "be omitted unless solve is called for Mean, CVaR or MeanCVaR"
+            raise bad_value("affine", list(self.grid), rule, remedy="build the model without it")
         return self.lower if self.signs is None else EveryState.of(self.lower)
 
     @property

@@ -405,10 +405,8 @@ class MDP(Tabular):
         """Whether each state can be reached at each stage, shape (H + 1, S)."""
         met = np.zeros((self.H + 1, self.S), bool)
         met[0] = self.mu > 0
-        fresh, grows = (
-            met[0],
-            False,
-        )  # if the states of a stage contain those before it, only the new ones need following
+        # if the states of a stage contain those before it, only the new ones need following
+        fresh, grows = met[0], False
         for h in range(self.H):
             stage = self.stage(h)
             rows = (np.flatnonzero(fresh)[:, None] * self.A + np.arange(self.A)).reshape(-1)

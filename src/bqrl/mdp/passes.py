@@ -20,8 +20,11 @@ BLOCK_BYTES = 2**24  # memory of the rows of a product that are handled at once
 
 def by_products(mdp: MDP, grid: Grid, stage: Stage) -> bool:
     """Return whether matrix products are faster for a stage: its rows are dense, and each row shifts all columns alike."""
-    if not grid.uniform or stage.row_reward is None or mdp.S < SMALL_STATES:
-        return False
+    return grid.uniform and stage.row_reward is not None and mdp.S >= SMALL_STATES and is_dense(mdp, stage)
+
+
+def is_dense(mdp: MDP, stage: Stage) -> bool:
+    """Return whether the rows of a stage have so many successors that a matrix product beats visiting them."""
     return bool(stage.successor.size >= DENSE_FROM * mdp.S * np.count_nonzero(stage.available))
 
 

@@ -483,9 +483,8 @@ def _model(found: SearchResult, search: StateSearch, events_observed: bool, **op
     laws, per_stage, H = search.laws, search.per_stage, search.H
     S, A = len(found.states), len(found.actions)
     row = (found.stage * S + found.s) * A + found.a
-    begin = np.flatnonzero(
-        np.r_[True, row[1:] != row[:-1]]
-    )  # the pairs of a row follow each other, in the order of the events
+    # the pairs of a row follow each other, in the order of the events
+    begin = np.flatnonzero(np.r_[True, row[1:] != row[:-1]])
     event = np.arange(row.size) - np.repeat(begin, np.diff(np.r_[begin, row.size]))
     first_event = np.cumsum([0, *(len(law.events) for law in laws)])
     p = np.concatenate([law.probabilities for law in laws])[first_event[found.stage] + event]

@@ -8,15 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from bqrl.checks import number
 from bqrl.display import format_number
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Objective, gets
 from bqrl.mdp.model import MDP
 from bqrl.mdp.unstored import StepModel
-from bqrl.planners.earned import MetPairs
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.facts import Bracketed
 from bqrl.planners.plan import Plan
@@ -95,15 +92,10 @@ def plan_chance(
             objective=objective, planner="target", policy=policy, law=law, value=objective(law), upper=objective(law),
             nominal=objective(law), certain=True, exact=True, details={"curve": curve},
         )  # fmt: skip
-    assert curve.optimistic is not None
-    assert not isinstance(curve.sweep, MetPairs)
-    short = float(curve.sweep.root[int(curve.sweep.grid.column(0, target))])  # proven: returns are rounded down
-    value = max(objective(law), 1.0 - short)
-    high, shortfall = curve.optimistic
-    place = int(np.searchsorted(high, target - 1e-12 * max(1.0, abs(target))))
-    least = float(shortfall[place]) if place < high.size else 1.0
+    proven, upper = curve.chance(target)
+    value = max(objective(law), proven)
     return Plan(
         objective=objective, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
-        upper=max(value, 1.0 - least * (1.0 - curve.error)), nominal=value, certain=True, exact=False,
+        upper=max(value, upper), nominal=value, certain=True, exact=False,
         notes=(Bracketed(points=curve.points.size, by_choice=curve.by_choice),), details={"curve": curve},
     )  # fmt: skip

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
-
 from bqrl.checks import bad_type, bad_value, whole
 from bqrl.display import Charted
 from bqrl.laws.objectives import Buffered, CVaR, Objective, Quantile
@@ -20,7 +18,6 @@ from bqrl.planners.cvar import CVaRCurve, cvar_curve, cvar_on_pairs
 from bqrl.planners.earned import MAX_CURVE_WORK
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.room import MAX_BYTES, Room, check_room, exact_grid
-from bqrl.planners.sweep import Sweep
 from bqrl.planners.target import MAX_CELLS, GuaranteeCurve, choose_pairs, curve_on_pairs, curve_over
 from bqrl.policies.on_grid import GridPolicy
 from bqrl.policies.protocol import Policy
@@ -70,13 +67,9 @@ class GridCurve(Charted):
         low, high = target + self.model.total_error, target - self.model.total_error
         low = max(low, self.model.ends[0]) if self.model.infinite[0] else low
         high = min(high, self.model.ends[1]) if self.model.infinite[1] else high
-        assert isinstance(self.low, GuaranteeCurve) and isinstance(self.low.sweep, Sweep)  # noqa: PT018
+        assert isinstance(self.low, GuaranteeCurve)
         assert isinstance(self.high, GuaranteeCurve)
-        short = float(self.low.sweep.root[int(self.low.sweep.grid.column(0, low))]) * (1.0 + self.low.error)
-        points, shortfall = self.high.optimistic or (self.high.points, self.high.shortfall)
-        place = int(np.searchsorted(points, high - 1e-12 * max(1.0, abs(high))))
-        least = float(shortfall[place]) if place < points.size else 1.0
-        return max(0.0, 1.0 - short), 1.0 - least * (1.0 - self.high.error), self.low.policy_for(low)
+        return self.low.chance(low)[0], self.high.chance(high)[1], self.low.policy_for(low)
 
     def policy(self, tau: float) -> GridPolicy:
         """Return a policy that attains the lower end at this level."""

@@ -202,9 +202,8 @@ def cvar_curve(
     error, shared = rounding_error(mdp), room.cluster is not None
     exact, optimistic = lattice(mdp), None
     columns = exact if points is None else None
-    if columns is not None and not fits(
-        mdp, columns, room.max_bytes, or_rounded=or_rounded, sweeps=2, shared=shared
-    ):  # two sweeps, because the needs above the highest return double the columns
+    # two sweeps, because the needs above the highest return double the columns
+    if columns is not None and not fits(mdp, columns, room.max_bytes, or_rounded=or_rounded, sweeps=2, shared=shared):
         columns = None
     if columns is None:
         columns, high = (rounded_grid(mdp, points or BRACKET_POINTS, up=up) for up in (False, True))

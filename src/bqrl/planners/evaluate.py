@@ -226,9 +226,8 @@ def _bound(mdp: MDP, values: FloatArray, mass: FloatArray, side: str, mean: floa
 
 def _law_on(mdp: MDP, policy: Policy, columns: Grid, cluster: Cluster | None) -> Law:
     """Return the law of a policy on an exact grid."""
-    other = (
-        isinstance(policy, TargetPolicy) and policy.grid.discount != mdp.discount
-    )  # its need is not determined by the sum
+    # its need is not determined by the sum
+    other = isinstance(policy, TargetPolicy) and policy.grid.discount != mdp.discount
     if isinstance(policy, (MarkovPolicy, TargetPolicy)) and not other:
         if cluster is not None and isinstance(columns, Lattice) and narrows(mdp, columns):
             return Law(*cluster.forward(mdp, policy, columns))

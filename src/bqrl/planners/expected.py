@@ -17,7 +17,7 @@ from bqrl.laws.objectives import Mean, check_levels, quantile_objective
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import distinct_rewards
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import DENSE_FROM
+from bqrl.mdp.passes import is_dense
 from bqrl.mdp.stage import Stage
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.facts import RoundedLaw
@@ -42,7 +42,7 @@ def best_mean(mdp: MDP, gain: FloatArray | None = None) -> tuple[float, MarkovPo
     for h in range(mdp.H - 1, -1, -1):
         stage = mdp.stage(h)
         reward = stage.row_reward
-        if reward is not None and _by_products(mdp, stage):
+        if reward is not None and stage.successor.size >= DENSE_OUTCOMES and is_dense(mdp, stage):
             paid = (reward.reshape(-1), mdp.discount) if gain is None else (gain[h], 1.0)
             means = np.where(stage.available.reshape(-1), paid[0] + paid[1] * (mdp.dense(h) @ value), -np.inf)
         elif gain is None:
@@ -55,11 +55,6 @@ def best_mean(mdp: MDP, gain: FloatArray | None = None) -> tuple[float, MarkovPo
         actions[h] = np.argmax(means >= (best - TIE_TOL * np.maximum(size, np.abs(best)))[:, None], axis=1)
         value = best
     return float(mdp.mu @ value), MarkovPolicy(actions)
-
-
-def _by_products(mdp: MDP, stage: Stage) -> bool:
-    """Return whether a stage is multiplied: it is large, and its rows are dense."""
-    return stage.successor.size >= max(DENSE_OUTCOMES, DENSE_FROM * mdp.S * mdp.S * mdp.A)
 
 
 def _row_sums(stage: Stage, per_outcome: FloatArray) -> FloatArray:

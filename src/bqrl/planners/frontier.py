@@ -113,9 +113,8 @@ def _certainty(found: Frontier, i: int, value: float, tau: float, beta: float) -
         certain = is_steady(law, tau, beta, gamma)
         return certain, value if certain else value + level_error(law, tau, beta, gamma)
     reached = found.law(i).shortfall(value) * (1.0 + gamma) + slack < tau
-    short = cdf_rows(found.points, found.pmf)[:, :-1].min(
-        axis=0
-    )  # the smallest P(G < x) for every return x but the lowest
+    # the smallest P(G < x) for every return x but the lowest
+    short = cdf_rows(found.points, found.pmf)[:, :-1].min(axis=0)
     open_still = found.points[1:][short * (1.0 - gamma) - slack < tau]
     upper = max(value, float(open_still.max(initial=value)))
     return bool(reached) and upper == value, upper

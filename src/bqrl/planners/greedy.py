@@ -55,7 +55,7 @@ NO_GRID = (
 TIE = 1e-9  # objective values this close, relative to the size of the returns, are equal
 MEAN_TIE = 1e-12  # the same for means
 LANES = 8  # laws are padded to a multiple of this number of columns
-DENSE_FROM = 0.2  # share of possible successors from which a matrix product is faster than a loop over the outcomes
+MULTIPLY_FROM = 0.2  # share of possible successors from which laws are faster by a matrix product than by outcomes
 MAX_DENSE = 2**22  # largest number of entries of the laws or the kernel in a matrix product
 
 
@@ -189,7 +189,7 @@ def _dense_rows(mdp: MDP, common: BoolArray, width: int) -> tuple[IntArray, IntA
         starts = mdp.row_start[0 if mdp.stationary else i * per_stage :][: per_stage + 1]
         counts = np.diff(starts)
         rows = np.flatnonzero(same & (counts > 1))
-        if rows.size * max(width, mdp.S) > MAX_DENSE or counts[rows].sum() < DENSE_FROM * rows.size * mdp.S:
+        if rows.size * max(width, mdp.S) > MAX_DENSE or counts[rows].sum() < MULTIPLY_FROM * rows.size * mdp.S:
             rows = rows[:0]
         dense[i, rows] = np.arange(rows.size)
         source = np.arange(starts[0], starts[-1])[np.repeat(dense[i] >= 0, counts)]

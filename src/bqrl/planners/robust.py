@@ -41,8 +41,8 @@ from bqrl.planners.facts import Guaranteed
 from bqrl.planners.plan import Plan
 from bqrl.planners.registry import MaxBytes, Points, one_of
 from bqrl.planners.room import MAX_BYTES, check_memory
-from bqrl.planners.sweep import ROBUST, Sweep, rounding_error, sweep
-from bqrl.planners.terminal import MeanCVaR, Utility, plan_mean_cvar, plan_utility
+from bqrl.planners.sweep import ROBUST, Sweep, rounding_error
+from bqrl.planners.terminal import MeanCVaR, Utility, cost_sweep, plan_mean_cvar, plan_utility
 from bqrl.planners.uncertain import half_radius, per_row, rounding_notes
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
@@ -208,10 +208,9 @@ class _Utilities:
         """Return the sweep of costs in [0, 1] for the highest return as target: how far the function is below its maximum."""
         worth, scale = self._scale(function)
         cost = np.ascontiguousarray((worth[-1] - worth[::-1]) / scale)
-        cost = cost if cost.size > 1 else np.repeat(cost, 2)  # a sweep has at least one column above
-        return sweep(
-            self.mdp, self.columns, cost, extra=cost.size - 1, half=self.half, sense=ROBUST, missing=self.missing,
-            policy=policy, keep=self.error > 0.0,
+        return cost_sweep(
+            self.mdp, self.columns, cost, half=self.half, sense=ROBUST, missing=self.missing, policy=policy,
+            keep=self.error > 0.0,
         )  # fmt: skip
 
     def _value(self, function: Callable[[FloatArray], FloatArray], done: Sweep) -> float:

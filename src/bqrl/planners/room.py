@@ -61,9 +61,8 @@ class Room:
     max_bytes: float = MAX_BYTES
     folder: Path | None = None
     single: bool = False  # values in 32 bits
-    cluster: Cluster | None = (
-        None  # workers that share the sweep; max_bytes is then the limit of each of them and of this machine
-    )
+    # workers that share the sweep; max_bytes is then the limit of each of them and of this machine
+    cluster: Cluster | None = None
 
     @property
     def precision(self) -> str:

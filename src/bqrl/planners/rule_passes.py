@@ -54,9 +54,8 @@ class RulePasses:
         self.high = [np.where(m.any(axis=1), m.shape[1] - (m[:, ::-1] > 0.0).argmax(axis=1), 0) for m in anyone]
         self.values = self.sums.values(mdp.H)
         self.possible: IntArray = np.flatnonzero(anyone[-1].any(axis=0))  # columns of the possible returns
-        if (
-            guide is not None
-        ):  # states that a rule does not meet are judged by what chance and the best policy meet there
+        # states that a rule does not meet are judged by what chance and the best policy meet there
+        if guide is not None:
             guided = stage_masses(mdp, guide, grid, self.sums)
             anyone = [0.5 * (mass + other) for mass, (_, other) in zip(anyone, guided, strict=True)]
         self.anyone = anyone

@@ -41,9 +41,8 @@ class Scenario:
     name: str  # of the model; empty if there is only one
     mdp: MDP
     laws: Mapping[str, tuple[Law, Law | None]]  # by strategy: the exact law and None, or a proven lower and upper law
-    optimum: Sequence[
-        float | None
-    ]  # by level: a proven upper bound on the best quantile of all policies; None if unknown
+    # by level: a proven upper bound on the best quantile of all policies; None if unknown
+    optimum: Sequence[float | None]
     best_mean: float
     outcomes: Mapping[str, Mapping[str, float]]  # by strategy: the exact mean of every further outcome of the model
     parameters: Mapping[str, Any]  # the values of the parameters of `sensitivity`
@@ -213,14 +212,8 @@ def sensitivity(
         Returns the model for keyword arguments: build(mean=3.8).
     parameters : dict
         The values of each parameter; with several parameters, every combination is one model.
-    policies : dict
-        Strategies by name, as for `strategies`.
-    tau : float or list of float
-        Levels in (0, 1).
-    below : float, optional
-        Adds the chance of a return below this limit.
-    labels : bool
-        Pass states to functions as values instead of indices; see `evaluate`.
+    policies, tau, below, labels
+        As for `strategies`.
 
     Returns
     -------

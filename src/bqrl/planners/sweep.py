@@ -241,9 +241,8 @@ def sweep(
     if half is not None:
         ball = Ball(half=half, sense=sense, order=NO_ORDER, values=NO_TABLE, missing=lost)
     widest = (int(grid.size.max()) if layout is None else layout.widest) + extra
-    if (
-        layout is not None and second is None and gain is None and tick is None
-    ):  # a single sweep does not repay its compilation
+    # a single sweep does not repay its compilation
+    if layout is not None and second is None and gain is None and tick is None:
         if fits_one_call(mdp, widest) or layout.in_one_call(widest):
             return _sweep_in_one_call(layout, kernel, cost, extra, rule, policy, ball, keep)
     layers = 2 if policy else 1  # values of all columns, then their means

@@ -224,6 +224,15 @@ class GuaranteeCurve(LevelCurve):
         """Return the policy with the smallest probability of a return below `target`; ties are broken by the mean."""
         return self.sweep.policy(number(target, "target"))
 
+    def chance(self, target: float) -> tuple[float, float]:
+        """Return proven bounds on the best probability of reaching `target`, for a curve on a grid."""
+        assert not isinstance(self.sweep, MetPairs)
+        short = float(self.sweep.root[int(self.sweep.grid.column(0, target))]) * (1.0 + self.error)
+        points, shortfall = self.optimistic or (self.points, self.shortfall)
+        place = int(np.searchsorted(points, target - 1e-12 * max(1.0, abs(target))))
+        least = float(shortfall[place]) if place < points.size else 1.0
+        return max(0.0, 1.0 - short), 1.0 - least * (1.0 - self.error)
+
     def plan(self, tau: float) -> Plan:
         """Return the plan at this level, as that of `solve(mdp, tau)`."""
         return plan_from_curve(self, check_level(tau))
@@ -318,24 +327,29 @@ def curve_over(
 
     With `or_rounded` the curve is a bracket if the exact grid does not fit into memory.
     """
-    if isinstance(mdp, StepModel):
-        return _curve_unstored(mdp, points, room, keep, tick)
+    stored = isinstance(mdp, MDP)
+    for name, given, default in (("points", points, None), ("keep", keep, False)):
+        if given != default and not stored:
+            raise bad_value(name, given, "be omitted for a StepModel", remedy="build it with stored=True")
     plain = half is None and not keep  # otherwise the tables of all stages are needed
-    exact, optimistic = returns_grid(mdp, MAX_POINTS, MAX_SET), None
-    if exact is not None and (or_rounded or points is not None):
+    exact, optimistic = returns_grid(mdp, MAX_POINTS, MAX_SET) if isinstance(mdp, MDP) else mdp.grid, None
+    if exact is not None and stored and (or_rounded or points is not None):
         fitting = room.tables_fit(mdp, exact) or (plain and (room.values_fit(mdp, exact) or room.cluster is not None))
         exact = exact if fitting else None
     columns: Grid
     if exact is not None and points is None:
         columns = exact
     else:
+        assert isinstance(mdp, MDP)
         columns, high = (rounded_grid(mdp, points or BRACKET_POINTS, up=up) for up in (False, True))
     if plain:
         room.check(mdp, columns)
     else:
+        assert isinstance(mdp, MDP)
         check_memory(mdp, columns, room.max_bytes)
     shared = room.cluster if plain else None
     if columns is not exact:
+        assert isinstance(mdp, MDP)
         if room.single:
             root = values_first(mdp, high, max_bytes=room.max_bytes, precision=room.precision, cluster=shared).root
         else:
@@ -350,36 +364,13 @@ def curve_over(
                 tick=say,
             )  # fmt: skip
         else:
+            assert isinstance(mdp, MDP)  # a model without a table is never swept with its tables
             done = sweep(mdp, columns, keep=keep, tick=say, half=half, cluster=shared)
     error = rounding_error(mdp) + (1.001 * mdp.H * SINGLE if room.single else 0.0)
     return GuaranteeCurve(
         mdp=mdp, points=columns.points(0), shortfall=done.root[:-1], sweep=done, error=error, optimistic=optimistic,
         by_choice=optimistic is not None and exact is not None, precision=room.precision,
     )  # fmt: skip
-
-
-def _curve_unstored(
-    model: StepModel, points: int | None, room: Room, keep: bool, tick: Callable[[int], None] | None
-) -> GuaranteeCurve:
-    """Return the curve of a model without a table, whose values are computed first."""
-    for name, given, default in (("points", points, None), ("keep", keep, False)):
-        if given != default:
-            raise bad_value(name, given, "be omitted for a StepModel", remedy="build it with stored=True")
-    room.check(model, model.grid)
-    with stage_line(model, model.grid, tick) as say:
-        done = values_first(
-            model, model.grid, max_bytes=room.max_bytes, folder=room.folder, precision=room.precision, cluster=room.cluster,
-            tick=say,
-        )  # fmt: skip
-    error = rounding_error(model) + (1.001 * model.H * SINGLE if room.single else 0.0)
-    return GuaranteeCurve(
-        mdp=model,
-        points=model.grid.points(0),
-        shortfall=done.root[:-1],
-        sweep=done,
-        error=error,
-        precision=room.precision,
-    )
 
 
 def plan_target(

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
-from bqrl.planners.cluster import Cluster
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
 from bqrl.planners.facts import Bracketed
 from bqrl.planners.plan import Plan
@@ -201,10 +200,7 @@ def best_target(
     return float(proven[i]), float(returns[i]), done.policy(float(returns[i]))
 
 
-def cost_sweep(
-    mdp: MDP, columns: Lattice, needs: FloatArray, *, weight: float = 0.0, tick: Callable[[int], None] | None = None,
-    cluster: Cluster | None = None,
-) -> Sweep:  # fmt: skip
-    """Return the sweep with a cost of needs of 0, 1, ... steps, up to the whole range of the returns."""
+def cost_sweep(mdp: MDP, columns: Lattice, needs: FloatArray, **options: Any) -> Sweep:
+    """Return the sweep with a cost of needs of 0, 1, ... steps; a larger need costs as much as the last one."""
     needs = needs if needs.size > 1 else np.repeat(needs, 2)  # a sweep has at least one column above
-    return sweep(mdp, columns, needs, extra=needs.size - 1, weight=weight, tick=tick, cluster=cluster)
+    return sweep(mdp, columns, needs, extra=needs.size - 1, **options)

@@ -44,7 +44,7 @@ from bqrl.planners.expected import best_mean
 from bqrl.planners.plan import Plan, freeze
 from bqrl.planners.room import MAX_BYTES, check_memory, exact_grid
 from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep
-from bqrl.planners.terminal import MeanCVaR, plan_mean_cvar
+from bqrl.planners.terminal import MeanCVaR, cost_sweep, plan_mean_cvar
 from bqrl.planners.widths import clipped_cost
 from bqrl.policies.forward import expected_rewards
 from bqrl.policies.protocol import Policy
@@ -248,10 +248,8 @@ def tradeoff(
     sweeps : int, optional
         Largest number of sweeps; fewer if the bounds do not fall any more. By default as many as two seconds allow, but at
         least 30 and for the best guarantee alone 20 more.
-    points : int or None
-        Size of the rounded grid; if given, it is used even if an exact grid fits.
-    max_bytes : float
-        Limit on the memory of a sweep.
+    points, max_bytes
+        As for `guarantee_curve`.
 
     Returns
     -------
@@ -434,14 +432,11 @@ def _buffered_tradeoff(mdp: MDP, goal: Buffered, sweeps: int, max_bytes: float) 
         if not open_still:
             break
         _, weight, *ends = max(open_still, key=lambda each: each[0])
-        unit, lines, swept = (
-            weight * grid.step / beta,
-            [weight * z + (1.0 - weight) * best],
-            list[Sweep](),
-        )  # at width 0
+        unit, swept = weight * grid.step / beta, list[Sweep]()
+        lines = [weight * z + (1.0 - weight) * best]  # at width 0
         for d in widths:
             cost = unit * clipped_cost(d)
-            swept.append(sweep(mdp, grid, cost, extra=cost.size - 1, weight=1.0 - weight))
+            swept.append(cost_sweep(mdp, grid, cost, weight=1.0 - weight))
             lines.append(weight * z + (tau - beta) * d * unit - swept[-1].root[: z.size])
         own = np.min(lines, axis=0)
         bounds[weight] = float(own.max())
@@ -450,9 +445,8 @@ def _buffered_tradeoff(mdp: MDP, goal: Buffered, sweeps: int, max_bytes: float) 
             law = law_bracket(mdp, policy)[0]
             found.append((goal(law), law.exact_mean, law, policy))
         found.sort(key=lambda each: each[:2])
-        means = np.maximum.accumulate([-np.inf, *(mean for _, mean, _, _ in reversed(found))])[
-            -2::-1
-        ]  # of those behind
+        # the best mean of those with a higher value
+        means = np.maximum.accumulate([-np.inf, *(mean for _, mean, _, _ in reversed(found))])[-2::-1]
         found = [one for one, behind in zip(found, means.tolist(), strict=True) if one[1] > behind + SETTLED * size]
     values, means = (np.array([one[k] for one in found]) for k in (0, 1))
     upper = np.minimum.reduce([np.full(values.size, best), *((v - w * values) / (1.0 - w) for w, v in bounds.items())])

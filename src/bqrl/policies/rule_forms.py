@@ -27,24 +27,11 @@ from bqrl.policies.tables import COLUMNS
 
 ABSENT = -1  # no action is given
 RULE = Kind(name="rule", required=("state", "action"), optional=("stage",), dialect=1)
-MEMORY = (
-    "need_from",
-    "earned_from",
-    "label",
-    "part",
-    "share",
-)  # columns of policies that depend on more than stage and state
+# columns of policies that depend on more than stage and state
+MEMORY = "need_from", "earned_from", "label", "part", "share"
 SHOWN = 4  # states that a message names
-NOUNS = ENGLISH - {
-    "state",
-    "action",
-    "episode",
-    "patient",
-    "row",
-    "run",
-    "seed",
-    "worker",
-}  # headers of a column of stages
+# headers of a column of stages
+NOUNS = ENGLISH - {"state", "action", "episode", "patient", "row", "run", "seed", "worker"}
 RANGES = {  # forms of a range of stages, with # for a number: whether it has a first and a last stage
     "": (False, False), "all": (False, False), "always": (False, False),
     "# - #": (True, True), "# to #": (True, True), "from # to #": (True, True),

@@ -55,9 +55,8 @@ PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, INDIGO, WI
 SPARE = ("#D81B60", "#1FA3A3", GREY)  # for learners and variants without their own colour
 
 
-NAMES = re.compile(
-    r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|(?<![\w.])[A-Za-z_]\w*'
-)  # texts, or names in a Vega expression
+# texts, or names in a Vega expression
+NAMES = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|(?<![\w.])[A-Za-z_]\w*')
 
 
 def import_extra(module: str, needed: str = "charts need Altair and vl-convert") -> ModuleType:

@@ -35,9 +35,8 @@ from bqrl.study.store import LOCK, RUNS
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "bqrl result", 1
 LOCK_SECONDS = 30.0  # longer than writing takes
-NAME = re.compile(
-    r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}"
-)  # in at most three subfolders
+# in at most three subfolders
+NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,120}/){0,3}[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 COMPLETE, INTERRUPTED = "complete", "interrupted"
 
 

@@ -157,9 +157,8 @@ def curve_chart(
     )
     said += f" Red: {what} of the planned policy." if promises else ""
     said += "" if curve.exact else " Shaded: the uncertainty from rounding the returns."
-    chart = follow_controls(alt.layer(*layers), promises or [0.1]).properties(
-        usermeta={"click": "tau"}
-    )  # a click sets tau
+    # a click sets tau
+    chart = follow_controls(alt.layer(*layers), promises or [0.1]).properties(usermeta={"click": "tau"})
     title = f"The best mean of the worst {words.runs}" if averaged else "What can be guaranteed"
     return with_title(chart, title, f"{said} {drawn.note}")
 
@@ -183,9 +182,8 @@ def trade_chart(trades: Sequence[Tradeoff], words: Words = PLAIN, marked: Sequen
     best = {one.objective.tau: float(one.guarantee[-1]) for one in levels}
     for trade in trades:
         x, y, bound = trade.guarantee - best.get(trade.objective.tau, 0.0), trade.mean, trade.bound
-        if (
-            trade.objective.beta < trade.objective.tau
-        ):  # a policy that guarantees more serves every guarantee below: steps
+        # a policy that guarantees more serves every guarantee below: steps
+        if trade.objective.beta < trade.objective.tau:
             x = np.r_[x[0] - 0.05 * (np.ptp(x) or 1.0), np.repeat(x, 2)[:-1]]
             y, bound = (np.repeat(part, 2) for part in (y, bound))
         label = "best mean" if len(trades) == 1 else trade.objective.label

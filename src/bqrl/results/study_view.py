@@ -192,9 +192,8 @@ class StudyView:
         for tau, measure in product(self.spec.levels, self.spec.measures):
             text = ""
             for row in self.study.ranked(tau).order(measure):
-                mean = (
-                    two_decimals(row["mean"]) if self.span > 0.1 else format_number(row["mean"])
-                )  # small amounts need more decimals
+                # small amounts need more decimals
+                mean = two_decimals(row["mean"]) if self.span > 0.1 else format_number(row["mean"])
                 text += f"{self.labels[row['learner']]} {mean}"
                 text += {True: " < ", False: " ≈ ", None: ""}[row["clear"]]
             rows.append({"tau": tau, "measure": self.measure_name(measure), "order": text})
@@ -337,9 +336,8 @@ class StudyView:
         base = chart_of(columns, rows).transform_filter(view_filter(selectors))
         base = base.transform_calculate(line=label, sway="sin(datum.seed)")  # keeps dots of equal values apart
         y = alt.Y("line:N", title=None, sort=labels, axis={"labelLimit": 170})
-        along = charts.fold_text(
-            self.words.axis("cumulative measure at the end"), 30
-        )  # the names of learners take the room
+        # the names of learners take the room
+        along = charts.fold_text(self.words.axis("cumulative measure at the end"), 30)
         x = alt.X("value:Q", title=along, scale=self.scale)
         shown = [kind for kind in MARKS if any(row[5] == kind for row in rows)]
         shapes = {"domain": shown, "range": [MARKS[kind] for kind in shown]}

@@ -23,7 +23,7 @@ from bqrl.logs.estimate import Estimate
 from bqrl.logs.posterior import PosteriorDraws
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.model import MDP
-from bqrl.planners.curve import GridCurve
+from bqrl.planners.curve import LEVELS, GridCurve
 from bqrl.planners.cvar import CVaRCurve
 from bqrl.planners.on_grid import Refinement
 from bqrl.planners.outlook import Outlook
@@ -67,7 +67,6 @@ from bqrl.study.suite import Suite
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
 MAX_PICTURE = 72_000  # bytes of a picture in a notebook
 POINTS = 100  # episodes of a learning curve in a notebook
-LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)  # of the table of a guarantee curve
 
 # -- charts ---------------------------------------------------------------------------------------------------------------
 

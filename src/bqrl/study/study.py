@@ -40,9 +40,8 @@ class Reference:
     capped: float | None  # the paper's numerical reference, where the study shows gaps to it
     optimum: float  # the best objective value of any policy
     best_mean: float
-    margin: (
-        float | None
-    )  # tau - P(G < optimum) under the optimal policy: how far the level is from the next lower quantile
+    # tau - P(G < optimum) under the optimal policy: how far the level is from the next lower quantile
+    margin: float | None
 
 
 @per_model

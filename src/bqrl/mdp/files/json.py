@@ -225,9 +225,8 @@ def write_json(mdp: model.MDP) -> bytes:
 
 def _noise_lines(mdp: model.MDP, noise: SharedNoise, place: list[list[Any]]) -> list[str]:
     """Return the lines of the key `noise`, one per law and one per row with a law."""
-    line = (
-        np.arange(mdp.successor.size) if mdp.further is None else mdp.further.start[:-1]
-    )  # first line of a transition
+    # first line of a transition
+    line = np.arange(mdp.successor.size) if mdp.further is None else mdp.further.start[:-1]
 
     def places(q: int) -> list[int]:
         first = int(noise.row_start[q])
@@ -413,9 +412,8 @@ def _read_noise(given: Any, table: Table, row: IntArray, items: _Items) -> Share
     parsed = [_law(law, f"noise, laws[{i}]") for i, law in enumerate(laws)]
     first = np.r_[0, np.cumsum(np.bincount(row, minlength=table.row_start.size - 1))]
     assert table.line_outcome is not None
-    by_row = table.line_outcome[
-        np.argsort(row, kind="stable")
-    ]  # outcomes of each row's transitions in the order of the file
+    # outcomes of each row's transitions in the order of the file
+    by_row = table.line_outcome[np.argsort(row, kind="stable")]
     pairs: list[tuple[int, int, int, int]] = []
     seen: set[int] = set()
     for i, entry in enumerate(rows):
