@@ -25,12 +25,9 @@ def test_bound_holds_for_every_kind_of_policy(mdp, seed, share):
     other, tau = moved(mdp, rng, share), float(rng.choice([0.1, 0.5, 0.9]))
     target = guarantee_curve(mdp).policy(tau)
     first = np.array([mdp.stage(h).available.argmax(axis=1) for h in range(mdp.H)])
-    kinds = [
-        target,
-        target.to_labels(mdp),
-        MarkovPolicy(first),
-        MixturePolicy([target, MarkovPolicy(first)], [0.3, 0.7]),
-    ]
+    kinds = [target, MarkovPolicy(first), MixturePolicy([target, MarkovPolicy(first)], [0.3, 0.7])]
+    if all((mdp.stage(h).probability > 0.0).all() for h in range(mdp.H)):  # labels know the possible successors only
+        kinds.append(target.to_labels(mdp))
     for policy in kinds:
         there, back = return_law_perturbation(mdp, other, policy), return_law_perturbation(other, mdp, policy)
         true = evaluate(mdp, policy).wasserstein(evaluate(other, policy))
