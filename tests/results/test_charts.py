@@ -64,7 +64,7 @@ def test_a_thinned_curve_says_how_many_points_are_drawn():
         spec = curves_chart([Curve("UCBVI", x, y)], title="t", y_title="y").to_dict()
         count = len(chart_values(spec, 0))
         assert count <= MAX_POINTS
-        assert spec["title"]["subtitle"] == [f"Drawn from end to end with {count} of 2000 points."]
+        assert spec["title"]["subtitle"] == [f"Shown in full, at {count:,} of 2,000 points."]
 
 
 def test_a_line_of_steps_is_exact_as_long_as_its_steps_are_few():
@@ -77,9 +77,7 @@ def test_a_line_of_steps_is_exact_as_long_as_its_steps_are_few():
     assert spec["layer"][0]["mark"]["interpolate"] == "step-after"
     assert np.allclose(values[np.searchsorted(at, x, side="right") - 1], y, rtol=1e-5)
     restless = curves_chart([Curve("psrl", x, rng.random(3000))], title="t", y_title="y", step=True).to_dict()
-    assert restless["title"]["subtitle"] == [
-        f"Drawn from end to end with {len(chart_values(restless, 0))} of 3000 points."
-    ]
+    assert restless["title"]["subtitle"] == [f"Shown in full, at {len(chart_values(restless, 0)):,} of 3,000 points."]
 
 
 def test_the_colour_of_a_learner_depends_neither_on_its_name_nor_on_the_others():

@@ -452,7 +452,7 @@ def lines(
     layers = [line]
     if any(curve.low is not None for curve in curves):
         layers.insert(0, base.mark_area(opacity=0.2, **shape).encode(x=x, y=low_end, y2="high:Q", color=colour))
-    note = f"Drawn from end to end with {drawn} of {longest} points." if longest > drawn else ""
+    note = f"Shown in full, at {drawn:,} of {longest:,} points." if longest > drawn else ""
     return Lines(layers, x, y, note, selectors)
 
 
