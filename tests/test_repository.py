@@ -150,6 +150,13 @@ def test_every_benchmark_imports():
     in_fresh_python(f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import {', '.join(names)}")
 
 
+def test_the_benchmark_of_trade_offs_measures_a_problem(monkeypatch):
+    """Once it asked a trade-off for a field that had another name."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    row = importlib.import_module("tradeoff").measure("small", bqrl.envs.make("SafeOrRisky"), 0.1)
+    assert 0.0 <= row["largest gap"] <= 1.0
+
+
 def test_the_benchmarks_of_learners_draw_their_runs(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     growth, suite = importlib.import_module("regret_growth"), importlib.import_module("learner_suite")

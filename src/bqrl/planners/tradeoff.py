@@ -13,7 +13,7 @@ finds no better policy; on large problems after thirty sweeps, and some more for
 The mean of another outcome of the model can take the place of the mean return: the sweeps then carry its expected amounts,
 while the needs still follow the reward. A mean that is minimised is maximised with the opposite sign.
 
-For CVaR in place of the quantile, the sweeps maximise (1 - w) E[G] + w CVaR for weights w (see mean_cvar.py), and the bound
+For CVaR in place of the quantile, the sweeps maximise (1 - w) E[G] + w CVaR for weights w (see terminal.py), and the bound
 for a CVaR of at least c is min over w of (V(w) - w c) / (1 - w); likewise for a buffered quantile, whose V(w) is bounded.
 
 Without an exact grid, policies come from returns rounded down, which proves their guarantees, and bounds from returns rounded
