@@ -27,6 +27,7 @@ ENGLISH = frozenset(  # nouns that messages count, and common names of a stage, 
 
 # The beginning of a text that a spreadsheet would run as a formula, after any number of apostrophes.
 FORMULA = re.compile(r"'*[=+@\t\r-]")
+TINY = 1e-4  # smaller shares are called less than 0.01 %
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -108,6 +109,18 @@ def percent(share: float) -> str:
     """
     texts = (format_number(100.0 * share), format_number(100.0 * share, 15), "more than 99.9999")
     return f"{next(text for text in texts if text != '100' or share >= 1.0)} %"
+
+
+def short_percent(share: float) -> str:
+    """A share as a percentage with two digits, or with as many as it takes not to round it to 100 %.
+
+    >>> short_percent(0.956667), short_percent(0.99996), short_percent(1e-6)
+    ('96 %', '99.996 %', 'less than 0.01 %')
+    """
+    if 0.0 < share < TINY:
+        return f"less than {percent(TINY)}"
+    rounded = float(f"{share:.2g}") if share < 0.99 else float(f"{share:.4g}")
+    return percent(rounded if rounded < 1.0 else share)
 
 
 def runs(tau: float, noun: str = "runs") -> str:

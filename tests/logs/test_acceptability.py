@@ -103,3 +103,10 @@ def test_bad_arguments_are_one_line(changes, message):
     with pytest.raises((ValueError, TypeError), match=message) as caught:
         fitted().acceptability(given.pop("policies"), **given)
     assert "\n" not in str(caught.value)
+
+
+def test_the_sentence_rounds_the_share_of_the_draws():
+    """It once said 95.6667 %."""
+    found = fitted().acceptability(BOTH, cost="cost", thresholds=[6000.0], draws=300)
+    assert 0.0 < found.probability[-1, 1] < 0.99
+    assert f"cost-effective in {100 * found.probability[-1, 1]:.2g} % of 300" in found.sentence

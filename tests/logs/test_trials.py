@@ -6,7 +6,7 @@ from logged_problems import coin, simulated
 
 import bqrl
 from bqrl.logs.fit import fit
-from bqrl.logs.trials import EVENTS, contradicted
+from bqrl.logs.trials import EVENTS, Step, contradicted
 
 
 def two_stages(second, n=400):
@@ -30,7 +30,7 @@ def test_a_declaration_that_helps_is_projected_and_matches_the_fit_with_it():
 def test_declarations_that_the_log_contradicts_are_not_proposed():
     """The second step pays far more often than the first; rewards differ within a state and action."""
     trials = fit(two_stages(0.99), reward_range=(0, 1)).trials
-    assert "declare stationary" in trials
+    assert Step("declare stationary") in trials
     steps = [
         one["step"] for tau in (0.1, 0.4, 0.6, 0.9) for one in fit(two_stages(0.99), reward_range=(0, 1)).helps(tau)
     ]
@@ -52,7 +52,7 @@ def test_recorded_events_are_proposed_where_outcomes_hide_them():
     mdp, log = simulated("inventory", 300)
     estimate = fit(log, model=mdp)
     (told,) = estimate.helps(0.1)
-    assert told["step"] == EVENTS
+    assert (told["step"], told["assumes"]) == EVENTS  # an act, which is neither true nor false
     assert told["with_it"] > told["value"] == estimate.solve(0.1).value
     assert EVENTS not in fit(log, model=mdp.with_noise(None)).trials
     visits = estimate.trials[EVENTS]().balls.visits
@@ -69,13 +69,13 @@ def test_an_end_state_without_a_successor_is_proposed_as_one():
     log = {"episode": np.repeat(range(n), 2), "state": state, "action": ["wait"] * 2 * n, "next_state": after}
     log |= {"reward": [float(s == "well") for s in state]}
     estimate = fit(log | {"end": ["truncated" if t == "" else "" for t in after]}, reward_range=(-1, 1), horizon=3)
-    assert any("state 'dead' ends an episode" in step for step in estimate.trials)
+    assert any("state 'dead' ends an episode" in step.words for step in estimate.trials)
 
 
 def test_nothing_helps_where_nothing_can_be_added(tmp_path):
     support = [("s", "a", "(end)", 1.0), ("s", "a", "(end)", 0.0)]
     estimate = fit(coin(50, 40) | {"next_state": ["(end)"] * 50}, reward_range=(0, 1), support=support)
-    assert [*estimate.trials] == ["declare reward_by state-action"]  # which the log contradicts
+    assert [step.words for step in estimate.trials] == ["declare reward_by state-action"]  # which the log contradicts
     assert estimate.helps(0.1) == []
     estimate.save(tmp_path / "e.npz")
     assert bqrl.load(tmp_path / "e.npz").helps(0.1) == []

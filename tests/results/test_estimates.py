@@ -37,6 +37,7 @@ def test_the_document_has_three_policies_the_reason_and_the_gains(estimate):
     logged, plug_in, robust = content["policies"]
     assert logged["lower"] <= logged["value"] <= logged["upper"]
     assert (plug_in["meaning"], robust["meaning"]) == (CLAIM, CLAIM)
+    assert "promise" not in CLAIM  # which stands beside one
     assert plug_in["promise"] <= robust["promise"] == plan.value <= plug_in["value"]
     assert logged["promise"] == logged["lower"] == estimate.old_promise(0.1)
     assert content["headline"]["promise"] == max(logged["promise"], robust["promise"])

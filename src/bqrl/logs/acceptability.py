@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, number, random_seed, whole
-from bqrl.display import Charted, format_number, percent
+from bqrl.display import Charted, format_number, short_percent
 from bqrl.logs.observed import Observed
 from bqrl.logs.posterior import Events, drawn_kernels, drawn_model
 from bqrl.mdp.arrays import FloatArray
@@ -106,7 +106,7 @@ class Acceptability(Charted):
         last = [row for row in self.rows() if row["threshold"] == self.thresholds[-1]]
         (best,) = (row for row in last if row["best"])
         worth = f"If one unit of {self.effect} is worth {format_number(best['threshold'])}"
-        share = f"it is cost-effective in {percent(best['probability'])} of {self.draws:,} posterior draws"
+        share = f"it is cost-effective in {short_percent(best['probability'])} of {self.draws:,} posterior draws"
         end = "this is a statement about the posterior, not the guarantee"
         return f"{worth}, {best['strategy']!r} has the highest mean net benefit, and {share}; {end}."
 

@@ -65,7 +65,7 @@ class Estimate(Explained, Charted):
         For each declaration, a function that fits the log again without it; empty if the estimate comes from a file.
     events : tuple of ndarray
         Counts of the events of each shared law; empty if rows share no noise or the estimate comes from a file.
-    trials : mapping of str to callable
+    trials : mapping of Step to callable
         For each step that may help, such as a further declaration, a function that fits the log as if it had been taken.
 
     Examples

@@ -16,7 +16,7 @@ from bqrl.laws.objectives import Objective, check_objective, quantile_objective
 from bqrl.logs.limits import next_target, shares
 from bqrl.logs.observed import promised_levels
 from bqrl.logs.promises import Promises
-from bqrl.logs.trials import ROUND, contradicted
+from bqrl.logs.trials import Step, contradicted
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.facts import (
     Fact,
@@ -39,7 +39,7 @@ class Explained(Promises):
     """Promises with what limits them; `Estimate` describes the fields."""
 
     refits: Mapping[str, Callable[[], Promises]] = field(default_factory=dict)
-    trials: Mapping[str, Callable[[], Promises]] = field(default_factory=dict)
+    trials: Mapping[Step, Callable[[], Promises]] = field(default_factory=dict)
 
     def limits(self, tau: Objective | float, top: int = 10) -> list[dict[str, Any]]:
         """Return the rows whose uncertainty costs most, for the lowest target that is not promised.
@@ -163,8 +163,8 @@ class Explained(Promises):
         -------
         list of dict
             `step`, in words; `value` and `with_it`, the promise of the new plan now and the projected one; `assumes`, whether
-            the step must be true, unlike rounding rewards down. Steps that do not
-            raise the promise are left out; the list is empty for an estimate from a file.
+            the step is a declaration, which must be true. Steps that do not raise the promise are left out; the list is empty
+            for an estimate from a file.
         """
         goal = check_objective(tau, beta=beta)
         found, value = [], self._highest(goal) if self.trials else math.nan
@@ -176,9 +176,7 @@ class Explained(Promises):
             if not contradicted(self.mdp, other.mdp, (self.radii, other.radii), self.seen):
                 projected = other._projected_value(goal, 1)
                 if projected > value + (1e-9 * abs(value) if math.isfinite(value) else 0.0):
-                    found.append(
-                        {"step": step, "value": value, "with_it": projected, "assumes": not step.startswith(ROUND)}
-                    )
+                    found.append({"step": step.words, "value": value, "with_it": projected, "assumes": step.assumes})
         return sorted(found, key=lambda one: -float(one["with_it"]))
 
     def _lowered(self, goal: Objective, value: float) -> list[Fact]:

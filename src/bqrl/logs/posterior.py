@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_value, number, random_seed, whole
-from bqrl.display import Charted, percent
+from bqrl.display import Charted, percent, short_percent
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import CVaR, Objective, Quantile
 from bqrl.logs.observed import Observed
@@ -103,7 +103,7 @@ class PosteriorDraws(Charted):
             low, high = self._interval(self.quantile)
             what = f"the {Quantile(self.tau).label} lies between {low:g} and {high:g} in {percent(INTERVAL)}"
         else:
-            what = f"the promise holds in {percent(self.share)}"
+            what = f"the promise holds in {short_percent(self.share)}"
         end = "; this is a statement about the posterior, not the guarantee"
         return f"In {self.draws:,} posterior draws {prior}, {what} of the draws{end}."
 

@@ -7,7 +7,7 @@ it can never prove one.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,36 +19,45 @@ from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.model import MDP
 
-EVENTS = "record the event of every step"
-ROUND = "round rewards down to multiples of"  # valid whatever is true
 LEVELS, OFTEN = 20, 20  # rewards are rounded to about LEVELS values if they repeat less than OFTEN times on average
 
 
-def declarations(log: Episodes, declared: Declared, found: Empirical) -> dict[str, dict[str, Any]]:
+class Step(NamedTuple):
+    """What the caller can do to raise a promise."""
+
+    words: str
+    assumes: bool = True  # whether it is a declaration, which must be true
+
+
+EVENTS = Step("record the event of every step", assumes=False)
+
+
+def declarations(log: Episodes, declared: Declared, found: Empirical) -> dict[Step, dict[str, Any]]:
     """Return the declarations that could be added, by what the caller has to do."""
     if declared.model is not None:
         return {}
-    steps: dict[str, dict[str, Any]] = {}
+    steps: dict[Step, dict[str, Any]] = {}
     unit = None if declared.round_rewards is not None else rounding_unit(log.reward)
     if unit is not None:
         low, high = declared.reward_range or (0.0, 0.0)
         ends = (float(rounded_down(np.array([low]), unit)[0]), high) if declared.reward_range else None
-        steps[f"{ROUND} {format_number(unit)} (round_rewards)"] = {"round_rewards": unit, "reward_range": ends}
+        words = f"round rewards down to multiples of {format_number(unit)} (round_rewards)"
+        steps[Step(words, assumes=False)] = {"round_rewards": unit, "reward_range": ends}
     if not declared.stationary and log.H > 1:
-        steps["declare stationary"] = {"stationary": True}
+        steps[Step("declare stationary")] = {"stationary": True}
     if declared.support is None:
-        steps["declare support states, that the log shows every state that can occur"] = {"support": "states"}
+        steps[Step("declare support states, that the log shows every state that can occur")] = {"support": "states"}
     if declared.reward_by is None:
-        steps["declare reward_by state-action"] = {"reward_by": "state-action"}
+        steps[Step("declare reward_by state-action")] = {"reward_by": "state-action"}
     first = np.bincount(log.first_states, minlength=len(log.states)) / log.first_states.size
     if declared.start is None and np.count_nonzero(first) > 1:
         law = {log.states[s]: float(first[s]) for s in np.flatnonzero(first).tolist()}
-        steps["declare start, the law of the first state"] = {"start": law}
+        steps[Step("declare start, the law of the first state")] = {"start": law}
     for s in _left_open(log, found):
         label, listed = log.states[s], list(declared.known or ())
         paid = {int(a): float(r) for a, r in zip(log.action[log.state == s], log.reward[log.state == s], strict=True)}
         rows = [(label, log.actions[a], END, 1.0, r) for a, r in paid.items()]
-        steps[f"declare that state {label!r} ends an episode, if it is never left"] = {"known": [*listed, *rows]}
+        steps[Step(f"declare that state {label!r} ends an episode, if it is never left")] = {"known": [*listed, *rows]}
     return steps
 
 

@@ -32,7 +32,7 @@ FILES = (  # files that a folder may hold
     "policies.csv", "gains.csv", "limits.csv", "projection.csv", "rows.csv", "policy.csv", "policy.npz", "estimate.npz",
     *chart_files(["promise", "coverage", "policy_map"]),
 )  # fmt: skip
-PROMISE, CLAIM, LATER = "promise", "empirical, not a promise", "projection"  # short: legends fit a phone
+PROMISE, CLAIM, LATER = "promise", "empirical value", "projection"  # short: legends fit a phone
 OLD, NEW = "old policy", "new plan"
 ADAPTIVE = "estimate without an interval: the log is adaptive"
 LOGGED, ALONE, CUT = "estimate with an interval", "estimate without an interval", "no estimate: episodes were cut off"
@@ -162,8 +162,8 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN, goal: Objective
 def help_sentence(one: Mapping[str, Any], words: Words = PLAIN, goal: Objective = USUAL) -> str:
     """What one step would add to the promise, as a projection.
 
-    >>> help_sentence({"step": "record the event of every step", "value": 117.0, "with_it": 185.0, "assumes": True})
-    'What would help, if it is true: record the event of every step; 117 becomes about 185 (a projection, not a promise).'
+    >>> help_sentence({"step": "record the event of every step", "value": 117.0, "with_it": 185.0, "assumes": False})
+    'What would help: record the event of every step; 117 becomes about 185 (a projection, not a promise).'
     """
     now, then = ("no promise" if x == -math.inf else words.value(goal, x) for x in (one["value"], one["with_it"]))
     condition = ", if it is true" if one["assumes"] else ""
@@ -187,6 +187,7 @@ def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words
     gained = {"without": titled("promise without it"), "value": titled("promise")}
     old = "policy that wrote the log, the " if estimate.episodes else ""
     policies = f"The {old}plug-in plan and the new plan, with the promise that each is proven to keep."
+    policies += f" {CLAIM.capitalize()}: with the frequencies of the log as probabilities."
     if isinstance(goal, HAVE_INTERVALS) and estimate.episodes and not estimate.adaptive:
         policies += f" Lower and upper: {_interval(estimate, goal)}."
     policies += "" if isinstance(goal, Quantile | Buffered) else " That of the plug-in plan is not computed."

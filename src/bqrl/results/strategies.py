@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import exact_text
-from bqrl.display import format_number, percent
+from bqrl.display import TINY, format_number, percent
 from bqrl.planners.strategies import Scenario, Strategies
 from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, chart_of, lines, with_charts
 from bqrl.results.plan_charts import OUTSIDE
 from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, versions
-from bqrl.results.words import SENTENCE_DIGITS, TINY, Words, list_words, price
+from bqrl.results.words import SENTENCE_DIGITS, Words, list_words, price
 
 CHART = "strategies"
 FILES = ("strategies.csv", "return_laws.csv", *chart_files([CHART]))

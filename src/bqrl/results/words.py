@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_value, exact_text, is_one_line, one_line
-from bqrl.display import count_of, format_cells, format_number, percent, plural
+from bqrl.display import TINY, count_of, format_cells, format_number, percent, plural, short_percent
 from bqrl.display import runs as share_of
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
@@ -33,7 +33,6 @@ from bqrl.results.result import ResultTable
 from bqrl.study.scores import PROVEN, Experiment
 
 SENTENCE_DIGITS = 4
-TINY = 1e-4  # smaller shares of runs are called less than 0.01 %
 UNKNOWN = "The environment does not expose its transition probabilities, so exact promises and gaps are not known."
 WHERE = {"nominal": "", "optimistic": "in the model as given, ", "robust": "with any probabilities within the radius, "}
 CLEAR = {True: " (a clear difference at 95 % confidence)", False: " (no clear difference at 95 % confidence)", None: ""}
@@ -254,20 +253,12 @@ def price(
         )
     if below is not None and chance is not None:
         share = (
-            f"{'' if exact or chance < TINY else 'at most '}{_short_percent(chance)} of {words.runs} end"
+            f"{'' if exact or chance < TINY else 'at most '}{short_percent(chance)} of {words.runs} end"
             if chance
             else f"no {words.run} ends"
         )
         parts.append(f"{share} below {format_number(below)}")
     return parts
-
-
-def _short_percent(share: float) -> str:
-    """A share as a percentage with two digits, or with as many as it takes not to round it to 100 %."""
-    if 0.0 < share < TINY:
-        return f"less than {percent(TINY)}"
-    rounded = float(f"{share:.2g}") if share < 0.99 else float(f"{share:.4g}")
-    return percent(rounded if rounded < 1.0 else share)
 
 
 def held_sentence(held: Stress, words: Words = PLAIN) -> str:
@@ -305,7 +296,7 @@ def drawn_words(actions: Mapping[str, float]) -> str:
     ('wait', 'repair 75 %, wait 25 %')
     """
     ordered = sorted(actions.items(), key=lambda pair: -pair[1])
-    return ordered[0][0] if len(ordered) == 1 else ", ".join(f"{name} {_short_percent(p)}" for name, p in ordered)
+    return ordered[0][0] if len(ordered) == 1 else ", ".join(f"{name} {short_percent(p)}" for name, p in ordered)
 
 
 def outlook_sentence(now: Outlook, words: Words | None = None) -> str:
@@ -316,9 +307,9 @@ def outlook_sentence(now: Outlook, words: Words | None = None) -> str:
     action = f"{words.action} {now.action}" if bare else now.action
     said = f"{words.stage} {now.stage}, {words.state} {now.state}, earned {earned}: {action}."
     least = "" if now.exact else "at least "
-    said += f" The target {target} is reached from here with probability {_short_percent(now.chance)}"
+    said += f" The target {target} is reached from here with probability {short_percent(now.chance)}"
     if now.best_chance > now.chance + 1e-9:
-        said += f", by the best policy from here with {least}{_short_percent(now.best_chance)}"
+        said += f", by the best policy from here with {least}{short_percent(now.best_chance)}"
     if now.guarantee is not None:
         amount = words.amount(format_number(now.guarantee, direction=-1))
         said += f". From here {amount} can still be guaranteed in {words.share(now.tau)}"
