@@ -28,7 +28,11 @@ distributed = pytest.importorskip("distributed")
 def client(request):
     with (
         distributed.LocalCluster(
-            n_workers=request.param, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50
+            n_workers=request.param,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            silence_logs=50,
+            dashboard_address="127.0.0.1:0",  # a free port: two processes may run these tests at once
         ) as local,
         distributed.Client(local, set_as_default=False) as found,
     ):
