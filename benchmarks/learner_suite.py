@@ -92,7 +92,8 @@ def report(runs: list[dict[str, Any]], titles: list[str]) -> None:
 
 def profile(runs: list[dict[str, Any]], titles: list[str], folder: Path) -> None:
     """Write a folder with the share of every learner on every row as a table, a chart and a page."""
-    from bqrl.results.charts import altair, learner_colours, with_charts, with_title
+    from bqrl.results.charts import altair, with_charts, with_title
+    from bqrl.results.learning_curves import learner_colours
     from bqrl.results.page import page
     from bqrl.results.result import Result, ResultTable, add_files, write
     from bqrl.study.scores import Contender

@@ -31,7 +31,8 @@ from _suite import ROWS
 
 import bqrl
 from bqrl.papers.ucb_bqrl.theory.hard_family import growth_exponent
-from bqrl.results.charts import BROWN, GREY, Curve, altair, image, learner_colours, lines, with_title
+from bqrl.results.charts import BROWN, GREY, Curve, altair, image, lines, with_title
+from bqrl.results.learning_curves import learner_colours
 from bqrl.study.scores import Contender, band_name, mean_band
 from bqrl.theory import hard_lower_bound
 

@@ -5,10 +5,10 @@ import hashlib
 import json
 from pathlib import Path
 
+from bqrl.display import Watch
 from bqrl.papers.ucb_bqrl.view import Printed
 from bqrl.results.result import write
 from bqrl.results.study_view import StudyView
-from bqrl.study.runner import Watch
 from bqrl.study.settings import read_settings
 from bqrl.study.spec import Spec
 from bqrl.study.study import run_study

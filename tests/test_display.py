@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import bqrl
-from bqrl.display import Charted, Displayed, Tabular, views
+from bqrl.display import Charted, Displayed, Tabular, in_words, views
 
 SOURCE = Path(bqrl.__file__).parent
 CHARTED = [bqrl.Law, bqrl.GuaranteeCurve, bqrl.Plan, bqrl.Record, bqrl.Experiment, bqrl.Estimate, bqrl.Strategies]
@@ -68,3 +68,18 @@ def test_one_module_below_the_results_imports_them():
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bqrl.results"):
                 found.add(str(place))
     assert found == {"display.py"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "1 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 0 s"),
+        (75, "1 min 15 s"),
+        (3599.4, "59 min 59 s"),
+        (4000, "1 h 7 min"),
+    ],
+)
+def test_durations(seconds, words):
+    assert in_words(seconds) == words

@@ -10,12 +10,15 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context
 from fractions import Fraction
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 ENGLISH = frozenset(  # nouns that messages count, and common names of a stage, a run, a state or an action
     "action batch bet campaign car card case century choice client condition contract customer cycle day decade decision delivery"
@@ -27,7 +30,9 @@ ENGLISH = frozenset(  # nouns that messages count, and common names of a stage, 
 
 # The beginning of a text that a spreadsheet would run as a formula, after any number of apostrophes.
 FORMULA = re.compile(r"'*[=+@\t\r-]")
+PROVEN = "proven lower value of the optimum"  # gaps refer to it if the optimum is bracketed
 TINY = 1e-4  # smaller shares are called less than 0.01 %
+T = TypeVar("T")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -132,6 +137,48 @@ def runs(tau: float, noun: str = "runs") -> str:
     return f"all but {format_number(100.0 * tau)} % of {noun}" if share == "100" else f"{share} % of {noun}"
 
 
+def in_words(seconds: float) -> str:
+    """A duration for people.
+
+    >>> in_words(3.2), in_words(75), in_words(4000)
+    ('3 s', '1 min 15 s', '1 h 7 min')
+    """
+    if seconds < 59.5:
+        return f"{max(1.0, seconds):.0f} s"
+    if seconds < 3599.5:
+        return "{} min {} s".format(*divmod(round(seconds), 60))
+    return "{} h {} min".format(*divmod(round(seconds / 60), 60))
+
+
+def clock(elapsed: float, left: float | None) -> str:
+    """The time elapsed and, if known, the time left.
+
+    >>> clock(75, None), clock(3, 60)
+    ('1 min 15 s elapsed', '3 s elapsed, about 1 min 0 s left')
+    """
+    return f"{in_words(elapsed)} elapsed" + ("" if left is None else f", about {in_words(left)} left")
+
+
+def level_name(tau: float) -> str:
+    """A level for a file name.
+
+    >>> level_name(0.1)
+    '0p1'
+    """
+    return repr(float(tau)).replace(".", "p").replace("-", "m")
+
+
+def spread_indices(size: int, points: int, *, log: bool = False) -> NDArray[np.int64]:
+    """At most `points` indices below `size`, evenly spread (for `log`, on a logarithmic axis), the first and last included.
+
+    >>> spread_indices(10, 4).tolist(), spread_indices(1000, 4, log=True).tolist()
+    ([0, 3, 6, 9], [0, 9, 99, 999])
+    """
+    count = min(size, points)
+    spread = np.geomspace(1.0, size, count) - 1.0 if log else np.linspace(0, size - 1, count)
+    return np.unique(spread.round().astype(np.int64))
+
+
 def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
     """Rows as a pandas DataFrame; ImportError with the remedy if pandas is not installed."""
     try:
@@ -201,6 +248,29 @@ def unguard(cell: str) -> str:
 def _in_decimals(cell: Any, decimal: str) -> Any:
     """A number that is not whole as text with this decimal sign; other cells unchanged."""
     return repr(cell).replace(".", decimal) if isinstance(cell, float) and decimal != "." else cell
+
+
+class Watch:
+    """Receives progress reports; this class ignores them."""
+
+    def say(self, text: str, detail: int = 0) -> None:
+        """Report a line; `detail` -1: a warning, 0: progress, 1: progress if there is no live display, 2: for the log."""
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """Begin a phase of `total` steps."""
+
+    def tick(self) -> None:
+        """Count one more step."""
+
+    def track(self, items: Sequence[T], text: str) -> Iterator[T]:
+        """The items, counted as steps of a phase; for a single item the phase has no steps."""
+        self.phase(text, len(items) if len(items) > 1 else None)
+        for item in items:
+            yield item
+            self.tick()
+
+    def show(self, engine: Any) -> None:
+        """Called a few times per second with the `bqrl.study.runner.Engine` of a study."""
 
 
 class Displayed:

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 import bqrl
-from bqrl.learners.code import learner_code, load_learner, versions
+from bqrl.learners.code import learner_code, load_learner
 from bqrl.learners.registry import LEARNERS, find_learner
-from bqrl.planners.cluster import fingerprint
+from bqrl.versions import fingerprint, versions
 
 SOURCE = '''
 import functools

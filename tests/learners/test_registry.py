@@ -5,8 +5,9 @@ import pytest
 import bqrl
 from bqrl.cli.compare import read_learners
 from bqrl.learners.registry import LEARNERS, check_served, colour_of, everyone, known_learner, serves
-from bqrl.results.charts import PALETTE, learner_colours
+from bqrl.results.charts import PALETTE
 from bqrl.results.learning import label_of
+from bqrl.results.learning_curves import learner_colours
 from bqrl.study.scores import Contender
 
 GOALS = [

@@ -10,8 +10,9 @@ from bqrl.envs import asset_selling, make
 from bqrl.errors import ArgumentError, EpisodeError
 from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Task, blank_model, with_events
-from bqrl.learners.run import Run, digest, learn
+from bqrl.learners.run import Run, learn
 from bqrl.learners.shared_counts import SharedCounts, counts_of
+from bqrl.mdp.derived import digest
 from bqrl.planners.confidence import radius
 
 MODEL_BASED = ("psrl", "ucb-bqrl", "ucbvi", "thompson")

@@ -11,7 +11,8 @@ from small_study import SMALL, make
 import bqrl
 from bqrl.display import format_number
 from bqrl.results import study_view
-from bqrl.results.charts import BLUE, MAX_POINTS, PINK, SKY, learner_colours
+from bqrl.results.charts import BLUE, MAX_POINTS, PINK, SKY
+from bqrl.results.learning_curves import learner_colours
 from bqrl.results.study_view import StudyView, words_of
 from bqrl.study.problems import problem_of
 from bqrl.study.scores import Contender, band_name, mean_band

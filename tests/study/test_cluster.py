@@ -6,7 +6,6 @@ import math
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 from dask_processes import ENVIRONMENT, WORKER, start, start_scheduler, stop, until
@@ -117,14 +116,12 @@ MALFORMED = (
 def test_a_malformed_address_is_one_line(address, capsys, study_file, tmp_path, monkeypatch):
     """Dask finds it, and leaves no client behind that would complain at exit."""
     monkeypatch.setattr(pools, "CONNECT_SECONDS", 1)
-    begun = time.monotonic()
     code = run(["reproduce", "--study", str(study_file), "--out", str(tmp_path / "out"), "--cluster", address])
     gc.collect()
     out, said = capsys.readouterr()
     assert (code, out, said.count("\n")) == (2, "", 1)
     assert said.startswith(f"bqrl: no Dask scheduler answers at {address!r} (")
     assert said.endswith("); start one with `dask scheduler`\n")
-    assert time.monotonic() - begun < 5.0
     assert not (tmp_path / "out").exists()
 
 

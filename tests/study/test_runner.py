@@ -6,9 +6,10 @@ import pytest
 from small_study import RUNS, Heard, make
 
 from bqrl import Quantile
+from bqrl.display import Watch
 from bqrl.planners.cluster import LostWorkersError
 from bqrl.study.problems import problem_of
-from bqrl.study.runner import Batch, Engine, FailedRunsError, Job, Watch, in_words, seconds_left
+from bqrl.study.runner import Batch, Engine, FailedRunsError, Job, seconds_left
 from bqrl.study.store import RunSpec, Store, Timing
 from bqrl.study.workers import Workers
 
@@ -168,21 +169,6 @@ def test_the_first_estimate_of_the_time_left_is_near_the_truth(study_file, tmp_p
 
 
 # -- watch ----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.2, "0 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 0 s"),
-        (75, "1 min 15 s"),
-        (3599.4, "59 min 59 s"),
-        (4000, "1 h 7 min"),
-    ],
-)
-def test_durations(seconds, words):
-    assert in_words(seconds) == words
 
 
 def test_the_plain_watch_takes_everything_and_says_nothing(capsys):

@@ -14,7 +14,6 @@ from bqrl import Quantile
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run, learn
 from bqrl.mdp.files.npz import pack, unpack
-from bqrl.planners import cluster
 from bqrl.study import store
 from bqrl.study.problems import problem_of
 from bqrl.study.store import RunSpec, Store, Timing, execute, from_bytes, to_bytes
@@ -305,15 +304,6 @@ def test_the_name_of_a_stored_run_stays_as_it_is():
     problem = problem_of({"transitions": [[[0.5, 0.5]], [[0.0, 1.0]]], "rewards": [[1.0], [0.0]], "horizon": 3})
     run = replace(RUN, problem=problem, learner="ucb-bqrl", params={"planner": "greedy"}, code="code")
     assert run.name == "ucb-bqrl_20_7_e3eb4dc16be819c10aefbb7fcf044143"
-
-
-def test_the_fingerprint_follows_the_code(monkeypatch, tmp_path):
-    (tmp_path / "loops").mkdir()
-    (tmp_path / "loops/law.py").write_text("x = 1\n")
-    monkeypatch.setattr(bqrl, "__file__", str(tmp_path / "__init__.py"))
-    first = cluster.fingerprint.__wrapped__()
-    (tmp_path / "loops/law.py").write_text("x = 2\n")
-    assert cluster.fingerprint.__wrapped__() != first
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from small_study import details_of, read_table
 
+from bqrl.display import level_name
 from bqrl.study.store import Store
-from bqrl.study.tables import _rungs, file_name, level_name
+from bqrl.study.tables import _rungs, file_name
 from bqrl.study.tune import Rung, Trial, Tuned
 
 MAIN = "AssetSelling_tau0p2_plot.csv"

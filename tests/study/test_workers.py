@@ -17,10 +17,11 @@ from worker_calls import die, die_once, double, environment, fail, fail_oddly
 
 import bqrl
 from bqrl import Quantile
-from bqrl.planners.cluster import CODE, LostWorkersError
+from bqrl.planners.cluster import LostWorkersError
 from bqrl.study.problems import problem_of
 from bqrl.study.store import RunSpec, execute
 from bqrl.study.workers import LocalWorkers, Workers, carry_out
+from bqrl.versions import CODE
 
 WAIT = 120.0  # seconds that a call may take
 BQRL = [sys.executable, "-c", "from bqrl.cli import main; main()", "reproduce"]

@@ -17,9 +17,10 @@ from typer import Option
 
 import bqrl
 from bqrl.checks import whole
-from bqrl.cli.output import ProgressBar, explain_resuming
+from bqrl.cli.output import ProgressBar
 from bqrl.cli.params import read_params, read_value
 from bqrl.cli.problem import BINS, CERTAINTY, LEVEL, LoadedProblem, Objectives, ProblemOptions, read_problem
+from bqrl.cli.study import explain_resuming
 from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record

@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -24,20 +23,18 @@ from rich.table import Table as Grid
 from rich.text import Text
 from typer import Option
 
-from bqrl.errors import ArgumentError
+from bqrl.display import Watch, clock
 from bqrl.results.page import PAGE, is_text
-from bqrl.results.result import RESULT, Result, ResultTable, to_plain, write
+from bqrl.results.result import Result, ResultTable, to_plain, write
 from bqrl.results.words import display_table
-from bqrl.study.runner import Engine, FailedRunsError, Watch, clock
-from bqrl.study.store import LOG
 
 PIPED_WIDTH = 140  # characters per line if the output is not a terminal
 SPACE = 2  # characters between the columns of a table
 QUIET_SECONDS = 2.0  # before progress is shown
-OUT = "Folder for the result's files; by default results/STUDY, or results/STUDY_quick with --quick."
 
 
-def _folder(given: str) -> Path:
+def folder_option(given: str) -> Path:
+    """Return the folder that an option names."""
     if not given.strip():
         raise typer.BadParameter("it is empty; name a folder")
     return Path(given)
@@ -47,7 +44,9 @@ def _folder(given: str) -> Path:
 class Command:
     """A command with the options that all commands share. Fields are options; `run` of a subclass executes the command."""
 
-    out: Annotated[Path | None, Option(metavar="DIR", parser=_folder, help="Folder for the result's files.")] = None
+    out: Annotated[Path | None, Option(metavar="DIR", parser=folder_option, help="Folder for the result's files.")] = (
+        None
+    )
     as_json: Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")] = False
 
     def conclude(
@@ -75,45 +74,10 @@ class Command:
             warn(*result.left_out)
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyCommand(Command):
-    """A command that always writes a folder, with its shared options."""
-
-    out: Annotated[Path | None, Option(metavar="DIR", parser=_folder, help=OUT)] = None
-    quick: Annotated[
-        bool, Option("--quick", help="Few, short runs (about a minute); the result is marked as quick.")
-    ] = False
-
-    def folder(self, name: str) -> Path:
-        """The folder, by default results/NAME; raises ArgumentError for a quick run in the folder of a full run."""
-        folder = self.out or Path("results") / (f"{name}_quick" if self.quick else name)
-        full = False
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            full = json.loads((folder / RESULT).read_bytes())["settings"]["quick"] is False
-        if self.quick and full:
-            raise ArgumentError(f"{folder} holds the results of a full run; give another folder for a quick run")
-        return folder
-
-
 def warn(*lines: str) -> None:
     """Print lines to standard error."""
     for line in lines:
         typer.echo(f"bqrl: {line}", err=True)
-
-
-@contextmanager
-def explain_resuming(folder: Path | None) -> Iterator[None]:
-    """Tell the user how to continue if the command is interrupted or runs fail; finished runs are stored in the folder."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if folder is not None:
-            warn(f"stopped; finished runs are kept in {folder}, and the same command continues")
-        raise
-    except FailedRunsError as error:
-        remedy = f"{folder}/{LOG} lists every failure, and the same command tries again"
-        warn(str(error), f"no tables were written; {remedy}")
-        raise typer.Exit(1) from None
 
 
 def at_terminal() -> bool:
@@ -175,14 +139,14 @@ class ProgressBar(Watch, Live):
 
     def phase(self, text: str, total: int | None = None) -> None:
         """Begin a phase of `total` steps."""
-        self.engine: Engine | None = None
+        self.engine: Any = None
         self.text, self.total, self.done, self.begun = text, total, 0, time.monotonic()
 
     def tick(self, *_: object) -> None:
         """Count one more step."""
         self.done += 1
 
-    def show(self, engine: Engine) -> None:
+    def show(self, engine: Any) -> None:
         """Show the runs of an engine; the display looks up their progress."""
         warn(*self.notices)
         self.notices, self.engine = [], engine

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from typer import Option
 
-from bqrl.cli.output import ProgressBar, StudyCommand, explain_resuming
+from bqrl.cli.output import ProgressBar
+from bqrl.cli.study import StudyCommand, explain_resuming
 from bqrl.errors import ArgumentError
 from bqrl.papers import paper_file
 from bqrl.papers.ucb_bqrl.view import View

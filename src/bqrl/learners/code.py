@@ -1,4 +1,4 @@
-"""The identity of code: versions, a digest of a learner's own code, and learners by address.
+"""The identity of code: a digest of a learner's own code, and learners by address.
 
 The digest of a learner covers the bytecode of its class and of every function, class and constant of yours that this code names,
 wherever they are defined. Comments and other parts of a file do not count. Installed packages count by their version.
@@ -16,8 +16,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
-from importlib import metadata
+from functools import partial
 from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -25,11 +24,9 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-import bqrl
 from bqrl.checks import bad_value, nearest
 from bqrl.errors import ArgumentError
 from bqrl.learners.protocol import Learner
-from bqrl.planners.cluster import fingerprint
 
 ADDRESS = re.compile(r"(?P<place>.+):(?P<name>[A-Za-z_]\w*(\.\w+)*)")  # module:Class or file.py:Class
 SKIPPED = (  # attributes of a class that its code does not determine, or that its methods repeat
@@ -37,22 +34,6 @@ SKIPPED = (  # attributes of a class that its code does not determine, or that i
     "__annotations__", "__annotate_func__", "__annotations_cache__", "__abstractmethods__", "_abc_impl",
 )  # fmt: skip
 INSTALLED = tuple(str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib"))
-
-
-version_of = cache(metadata.version)  # reads a file
-
-
-def versions() -> dict[str, str]:
-    """Versions of the software that a result depends on."""
-    libraries = {name: version_of(name) for name in ("numpy", "numba", "scipy")}
-    system = f"{platform.system()} {platform.machine()}"
-    python = platform.python_version()
-    return {"bqrl": bqrl.__version__, "code": fingerprint(), "python": python, **libraries, "system": system}
-
-
-def software() -> str:
-    """The versions in one line, for exported files."""
-    return ", ".join(map(" ".join, versions().items()))
 
 
 # -- learners by address ---------------------------------------------------------------------------------------------------

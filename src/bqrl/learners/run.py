@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -22,7 +21,7 @@ from bqrl.laws.objectives import Objective, check_objective, value_rows
 from bqrl.laws.rows import mean_rows
 from bqrl.learners.box_world import BoxEpisode, BoxWorld
 from bqrl.learners.callbacks import Callback
-from bqrl.learners.code import learner_code, versions
+from bqrl.learners.code import learner_code
 from bqrl.learners.envelope import Envelope
 from bqrl.learners.open_world import Growing, OpenWorld
 from bqrl.learners.play import GymWorld, check_behaviour
@@ -33,13 +32,14 @@ from bqrl.learners.registry import LEARNERS, Maker, check_params, check_served, 
 from bqrl.learners.score import Scorer, optimum
 from bqrl.learners.task import pose
 from bqrl.mdp.arrays import damage_error, require
+from bqrl.mdp.derived import digest
 from bqrl.mdp.files import name_errors, read_arrays, write_arrays
 from bqrl.mdp.files.atomic import check_place
-from bqrl.mdp.model import MDP
 from bqrl.policies.convert import read_table
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 from bqrl.policies.stochastic import StochasticPolicy
+from bqrl.versions import versions
 
 TAU, EPISODES, DELTA = 0.1, 2000, 0.05  # the defaults of every run, in Python and on the command line
 LEARNER = PSRL.name
@@ -412,18 +412,6 @@ def _check_checkpoint(path: Any) -> None:
     check_place(Path(path))
     if Path(path).suffix.lower() != ".npz":
         raise bad_value("checkpoint", path, "end in .npz", repr(Path(path).name))
-
-
-def digest(mdp: MDP) -> str:
-    """Return a digest of everything that determines a problem: problems with the same digest are the same."""
-    sha = hashlib.sha256(repr((mdp.H, mdp.S, mdp.A, mdp.discount, mdp.available.shape)).encode())
-    for array in (mdp.mu, mdp.row_start, mdp.successor, mdp.probability, mdp.reward, mdp.known):
-        sha.update(np.ascontiguousarray(array).tobytes())
-    if mdp.noise is not None:
-        sha.update(repr((mdp.noise.law_start.tolist(), mdp.noise.known, mdp.noise.events_observed)).encode())
-        for array in (mdp.noise.row_law, mdp.noise.pair_outcome):
-            sha.update(np.ascontiguousarray(array).tobytes())
-    return sha.hexdigest()
 
 
 def _to_plain(value: Any) -> Any:

@@ -9,9 +9,12 @@ Every caller receives the same object, so the functions return frozen records an
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
 
 M = TypeVar("M")  # the model
 P = ParamSpec("P")
@@ -39,3 +42,15 @@ def _memoize(function: Callable[Concatenate[M, P], T], store: str) -> Callable[C
         return found
 
     return stored  # type: ignore[return-value]
+
+
+def digest(mdp: Any) -> str:
+    """Return a digest of everything that determines a problem: problems with the same digest are the same."""
+    sha = hashlib.sha256(repr((mdp.H, mdp.S, mdp.A, mdp.discount, mdp.available.shape)).encode())
+    for array in (mdp.mu, mdp.row_start, mdp.successor, mdp.probability, mdp.reward, mdp.known):
+        sha.update(np.ascontiguousarray(array).tobytes())
+    if mdp.noise is not None:
+        sha.update(repr((mdp.noise.law_start.tolist(), mdp.noise.known, mdp.noise.events_observed)).encode())
+        for array in (mdp.noise.row_law, mdp.noise.pair_outcome):
+            sha.update(np.ascontiguousarray(array).tobytes())
+    return sha.hexdigest()

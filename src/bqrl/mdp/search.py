@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bqrl.display import in_words
 from bqrl.errors import SizeError
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import reward_step
@@ -62,16 +63,6 @@ def machine_memory() -> float | None:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, OSError, ValueError):
         return None
-
-
-def duration(seconds: float) -> str:
-    """Return a time in the unit that a person would use."""
-    if seconds < 1.0:
-        return "a second"
-    for limit, size, unit in ((100.0, 1.0, "s"), (6000.0, 60.0, "min")):
-        if seconds < limit:
-            return f"{seconds / size:.2g} {unit}"
-    return f"{seconds / 3600:.2g} h"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +159,7 @@ class Scout:
         states, transitions = max(states, 1), max(transitions, 1)
         all_states, rows = max(size.states, states), max(size.transitions, transitions)
         left = elapsed * (rows / transitions - 1.0) + (TABLE_SECONDS * rows if self.stored else 0.0)
-        parts = [f"{states:,} of about {all_states:,} states, about {duration(left)} left"]
+        parts = [f"{states:,} of about {all_states:,} states, about {in_words(left)} left"]
         if self.stored:
             needed, room = TABLE_BYTES * rows, machine_memory()
             over = f", more than the {room / 1e9:.2g} GB of this machine" if room is not None and needed > room else ""
@@ -177,7 +168,7 @@ class Scout:
             H, stored = self.search.H, self.search.H if self.search.per_stage else 1
             seconds = SWEEP_SECONDS * rows / stored * H * size.returns / 2.0
             parts.append(
-                f"a plan then takes about {duration(seconds)} and {32.0 * all_states * size.returns / 1e9:.2g} GB"
+                f"a plan then takes about {in_words(seconds)} and {32.0 * all_states * size.returns / 1e9:.2g} GB"
             )
         return "; ".join(parts)
 

@@ -18,13 +18,14 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, flag, number, one_line, whole
+from bqrl.display import in_words
 from bqrl.errors import ModelError, SizeError
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.grid_build import build_grid_model
 from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
-from bqrl.mdp.search import REPEATED, TABLE_SECONDS, Progress, Scout, StateSearch, Walks, duration
+from bqrl.mdp.search import REPEATED, TABLE_SECONDS, Progress, Scout, StateSearch, Walks
 from bqrl.mdp.step_arrays import (
     CHECK_EVERY,
     SearchResult,
@@ -224,7 +225,7 @@ def from_step(  # type: ignore[misc]  # the overloads abbreviate the other argum
                 )
             found = _follow(step, actions, search)
         progress.say(
-            f"building a table of {found.s.size:,} transitions, about {duration(TABLE_SECONDS * found.s.size)}"
+            f"building a table of {found.s.size:,} transitions, about {in_words(TABLE_SECONDS * found.s.size)}"
         )
         return _model(
             found,

@@ -19,7 +19,6 @@ networks only, and with TLS (`distributed.Security`) if others can reach the por
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 import uuid
@@ -28,7 +27,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -37,7 +35,6 @@ from typing import Any, NamedTuple, TypeVar
 import numba
 import numpy as np
 
-import bqrl
 from bqrl.checks import bad_type
 from bqrl.loops.layout import Goal, Moves, Rows
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
@@ -51,8 +48,8 @@ from bqrl.policies.forward import empty_masses, played_by_sum, push_stage, sums_
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import TargetPolicy
+from bqrl.versions import fingerprint
 
-CODE = ("envs", "laws", "learners", "loops", "mdp", "planners", "policies")  # packages whose code determines a result
 CONNECT_SECONDS = 10  # to a cluster
 LOOK_SECONDS = 5.0  # between two looks at its workers
 PATIENCE = 60.0  # seconds without any worker after which a pass fails
@@ -75,17 +72,6 @@ class LostWorkersError(OSError):
 
 class UnusableWorkerError(ImportError):
     """A worker has no bqrl, or one with other code."""
-
-
-@cache
-def fingerprint() -> str:
-    """The library's version and a hash of the code that computes results; runs of other code have other names."""
-    root = Path(bqrl.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    return f"{bqrl.__version__}+{digest.hexdigest()[:16]}"
 
 
 def connect(address: str, security: Any = None) -> Any:
@@ -214,7 +200,7 @@ class Cluster:
         expected = fingerprint()
 
         def code() -> str:  # sent by value: a worker may have another bqrl or none
-            return str(import_module("bqrl.planners.cluster").fingerprint())
+            return str(import_module("bqrl.versions").fingerprint())
 
         begun = time.monotonic()
         while not (found := self.client.run(code, on_error="return")):

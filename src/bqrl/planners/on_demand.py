@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from bqrl.display import in_words
 from bqrl.errors import SizeError
 from bqrl.laws.law import size_of
 from bqrl.loops.layout import Goal
@@ -31,7 +32,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.passes import by_products
-from bqrl.mdp.search import Progress, duration
+from bqrl.mdp.search import Progress
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.step_kernel import StepKernel
 from bqrl.planners.sweep import NO_TABLE, SHORTFALL, TIE_TOL, SharedSweep, StageKernel, at_start
@@ -300,7 +301,7 @@ def stage_line(mdp: Model, grid: Grid, tick: Tick) -> Iterator[Tick]:
     begun, left = time.monotonic(), np.r_[0.0, np.cumsum(cells) / cells.sum()]  # work before each stage
     with Progress("planning") as progress:
         yield lambda h: progress.say(
-            f"stage {mdp.H - h} of {mdp.H}, {duration((time.monotonic() - begun) * left[h] / max(1e-9, 1.0 - left[h]))} left"
+            f"stage {mdp.H - h} of {mdp.H}, {in_words((time.monotonic() - begun) * left[h] / max(1e-9, 1.0 - left[h]))} left"
         )
 
 

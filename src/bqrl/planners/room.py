@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_value, choice, number
+from bqrl.display import in_words
 from bqrl.errors import SizeError
 from bqrl.loops.backward import sweep_rows, sweep_rows_threads
 from bqrl.loops.layout import Moves, Rows
@@ -26,7 +27,7 @@ from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid, rounded_grid
 from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.passes import by_products
-from bqrl.mdp.search import SWEEP_SECONDS, duration
+from bqrl.mdp.search import SWEEP_SECONDS
 from bqrl.mdp.unstored import StepModel, check_model
 from bqrl.planners.cluster import NO_GOAL, Cluster, Pass, as_cluster, pass_bytes
 from bqrl.planners.evaluate import BRACKET_POINTS
@@ -217,7 +218,7 @@ class Forecast:
     --------
     >>> import bqrl
     >>> print(bqrl.forecast("SafeOrRisky"))
-    about a second and 1 MB (1 states, 3 transitions, 31 returns; exact, tables)
+    about 1 s and 1 MB (1 state, 3 transitions, 31 returns; exact, tables)
     """
 
     seconds: float
@@ -233,11 +234,12 @@ class Forecast:
     def short(self) -> str:
         """Time and memory in words."""
         memory = f"{self.bytes / 1e9:.2g} GB" if self.bytes >= 1e9 else f"{max(1, round(self.bytes / 1e6))} MB"
-        return f"about {duration(self.seconds)} and {memory}"
+        return f"about {in_words(self.seconds)} and {memory}"
 
     def __str__(self) -> str:
         what = "exact" if self.exact else "a bracket"
-        size = f"{self.states:,} states, {self.transitions:,} transitions, {self.points:,} returns"
+        sizes = ("state", self.states), ("transition", self.transitions), ("return", self.points)
+        size = ", ".join(f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in sizes)
         return f"{self.short} ({size}; {what}, {self.way})"
 
 

@@ -30,15 +30,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bqrl.display import format_number
-from bqrl.learners.code import software
-from bqrl.learners.registry import colour_of
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.files import checked_ending
 from bqrl.mdp.files.atomic import check_place, write_whole
 from bqrl.results.result import Result
-from bqrl.study.scores import Contender, mean_band, spread_indices
+from bqrl.versions import software
 
-MAX_POINTS, MAX_BLOCKS = 400, 100
+MAX_POINTS = 400
 AXIS = 46  # characters of a title that fit beside a vertical axis
 STYLE = {
     "view": {"stroke": None, "continuousWidth": 520, "continuousHeight": 300, "discreteWidth": 520},
@@ -52,7 +50,6 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 GREY, BROWN, PURPLE, OLIVE = "#888888", "#8C5A2B", "#7B5EA7", "#8A8D1E"
 INDIGO, WINE, LIME = "#4B4FCB", "#A3264B", "#6BBF3A"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BROWN, PURPLE, OLIVE, INDIGO, WINE, LIME, GREY)
-SPARE = ("#D81B60", "#1FA3A3", GREY)  # for learners and variants without their own colour
 
 
 # texts, or names in a Vega expression
@@ -168,20 +165,6 @@ def with_charts(
     except ImportError as fault:
         return replace(result, left_out=[*result.left_out, str(fault)])
     return replace(result, charts=specs, files={**result.files, **files})
-
-
-def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:
-    """Colour of each contender by label. Call this once with all learners of an experiment, for all of its charts.
-
-    A learner with its planner has the same colour in all experiments. Further variants and other learners get colours that
-    belong to no learner, as long as there are any; all colours differ.
-    """
-    found: dict[str, str | None] = {}
-    for one in contenders:
-        colour = colour_of(one.learner, one.params)
-        found[one.label] = None if not colour or colour in found.values() else colour
-    free = more_colours([colour for colour in found.values() if colour], (*SPARE, *PALETTE))
-    return {label: colour or next(free) for label, colour in found.items()}
 
 
 def more_colours(used: Iterable[str] = (), first: Sequence[str] = PALETTE) -> Iterator[str]:
@@ -345,30 +328,6 @@ class Curve(NamedTuple):
     low: FloatArray | None = None
     high: FloatArray | None = None
     view: tuple[int, ...] = ()
-
-
-def mean_curve(
-    label: str, values: FloatArray, points: int, view: tuple[int, ...] = (), measure: str = "", *, log: bool = False
-) -> Curve:
-    """Mean over seeds of the values (seeds, episodes) of a measure, with its band, at `points` episodes; `log`: evenly in log."""
-    drawn = spread_indices(values.shape[1], points, log=log)
-    values = values[:, drawn]
-    mean = values[0] + (values - values[0]).mean(axis=0)  # equal runs give exactly their value
-    low, high = mean_band(values, measure) if len(values) > 1 else (None, None)
-    return Curve(label, (drawn + 1).astype(np.float64), mean, low, high, view)
-
-
-def averaged_curve(label: str, values: FloatArray) -> Curve:
-    """The same for averages over MAX_BLOCKS blocks of episodes, each drawn at its last episode."""
-    ends = spread_indices(values.shape[1] + 1, MAX_BLOCKS + 1)[1:]
-    total = np.cumsum(values, axis=1)[:, ends - 1]
-    blocks = np.diff(total, axis=1, prepend=0.0) / np.diff(ends, prepend=0)
-    return mean_curve(label, blocks, MAX_BLOCKS)._replace(x=ends.astype(np.float64))
-
-
-def thinning_note(T: int, points: int) -> str:
-    """Sentence for the subtitle of curves over T episodes that are drawn with fewer points."""
-    return f"The curves cover all {T} episodes with {points} points." if T > points else ""
 
 
 class Lines(NamedTuple):

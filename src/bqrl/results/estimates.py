@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.display import format_number, percent
+from bqrl.display import format_number, percent, spread_indices
 from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile, quantile_objective
 from bqrl.logs.estimate import Estimate
 from bqrl.planners.chance import Chance
@@ -21,10 +21,10 @@ from bqrl.results import charts
 from bqrl.results.charts import altair, chart_of, colour_channel, join_charts, tooltips, with_charts, with_title
 from bqrl.results.decisions import policy_files
 from bqrl.results.plan_charts import policy_chart
-from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes, versions
+from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, saved_bytes
 from bqrl.results.steps import MAX_SHARES
 from bqrl.results.words import PLAIN, Words, remark, sentence, without_assumptions
-from bqrl.study.scores import spread_indices
+from bqrl.versions import versions
 
 MAX_HELPS = 3  # steps that are named
 MAX_ROWS = 1000  # points of the chart of rows

@@ -29,8 +29,7 @@ from tempfile import TemporaryFile
 from filelock import FileLock, Timeout
 
 from bqrl.errors import FileFormatError
-from bqrl.mdp.files.atomic import drafts, write_whole
-from bqrl.study.store import LOCK, RUNS
+from bqrl.mdp.files.atomic import LOCK, RUNS, drafts, write_whole
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "bqrl result", 1

@@ -24,15 +24,17 @@ from bqrl.learners.score import random_play
 from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.plan import GAP_TOL
-from bqrl.results.charts import MAX_BLOCKS, averaged_curve, curves_chart, learner_colours, thinning_note, with_charts
+from bqrl.results.charts import curves_chart, with_charts
 from bqrl.results.decisions import policy_files
+from bqrl.results.learning_curves import MAX_BLOCKS, averaged_curve, learner_colours, thinning_note
 from bqrl.results.plans import POLICY_FILES, in_one_line, objective_name
-from bqrl.results.result import Result, ResultTable, asked_for, chart_files, saved_bytes, versions
+from bqrl.results.result import Result, ResultTable, asked_for, chart_files, saved_bytes
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, learning_sentences, order_of
 from bqrl.study.problems import file_name
 from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.suite import Suite, same_columns
+from bqrl.versions import versions
 
 Row = dict[str, Any]
 MAX_ROWS = 2000  # episodes per learner in the table of curves

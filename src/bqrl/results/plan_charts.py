@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bqrl.display import format_number
+from bqrl.display import format_number, spread_indices
 from bqrl.laws.law import Law
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.outcomes import REWARD
@@ -23,7 +23,6 @@ from bqrl.policies.target import TargetPolicy
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, chart_of, colour_channel, lines, tooltips, with_title
 from bqrl.results.words import PLAIN, Words
-from bqrl.study.scores import spread_indices
 
 MAX_BARS, MAX_STATES, MAX_STAGES, MAX_LEGEND = 60, 30, 30, 30
 OUTSIDE = 0.005  # probability at each end of the returns that is collected in the outermost bar

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
-from bqrl.display import format_number, percent, plural
+from bqrl.display import Watch, format_number, level_name, percent, plural
 from bqrl.errors import ArgumentError, PolicyError, SizeError
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Buffered, CVaR, Objective, Quantile
-from bqrl.learners.run import digest
 from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.derived import digest
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.planners.at_least import smaller_margins
@@ -35,7 +35,7 @@ from bqrl.policies.tables import wide_rows
 from bqrl.results.charts import with_charts
 from bqrl.results.decisions import MAX_WIDE, policy_files, rule_overview, rule_sentences
 from bqrl.results.plan_charts import plan_charts, plan_key, policy_chart, trade_chart
-from bqrl.results.result import Control, Result, ResultTable, Sentence, asked_for, chart_files, versions
+from bqrl.results.result import Control, Result, ResultTable, Sentence, asked_for, chart_files
 from bqrl.results.steps import (
     ENDS,
     MAX_SHARES,
@@ -51,8 +51,7 @@ from bqrl.results.steps import (
 from bqrl.results.strategies import CHART, strategies_chart, strategy_table
 from bqrl.results.stress import stress_table
 from bqrl.results.words import PLAIN, Words, held_sentence, margin_sentence, meaning, remark, remarks, sentence
-from bqrl.study.runner import Watch
-from bqrl.study.tables import level_name
+from bqrl.versions import versions
 
 HELD = (0.0, 0.02, 0.05)  # shares of probability that may be off, in the output of `solve`
 MARGIN_SECONDS = 1.0  # for the means with smaller margins, per plan

@@ -21,12 +21,10 @@ import numpy as np
 from pydantic_core import to_jsonable_python
 
 from bqrl.checks import one_line
-from bqrl.display import sheet_bytes, sheet_cell
+from bqrl.display import sheet_bytes, sheet_cell, sheet_csv, unguard
 from bqrl.errors import ArgumentError, FileFormatError
-from bqrl.learners.code import versions as versions
 from bqrl.mdp.files.atomic import check_place, write_whole
 from bqrl.results.folder import FORMAT, MANIFEST, NAME, VERSION, Folder
-from bqrl.study.tables import sheet_csv, unguard
 
 RESULT = "result.json"
 # Types of columns in result.json: the Python types of their cells, and how a cell is read back from CSV.

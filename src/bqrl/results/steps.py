@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.display import format_number
+from bqrl.display import format_number, spread_indices
 from bqrl.laws.law import Law, size_of
 from bqrl.laws.objectives import Buffered, Objective, Quantile
 from bqrl.mdp.arrays import FloatArray
@@ -26,7 +26,6 @@ from bqrl.policies.protocol import Policy
 from bqrl.results.decisions import policy_files
 from bqrl.results.result import Control, ResultTable
 from bqrl.results.words import Words, sentence
-from bqrl.study.scores import spread_indices
 
 MAX_SHARES = 4_000_000  # entries (stage, state, action) of the largest policy map
 TRADE_WORK = 5.0 / 1.5e-9  # outcomes times columns for all of them: five seconds on two cores of 2024

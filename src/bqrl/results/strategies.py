@@ -14,8 +14,9 @@ from bqrl.planners.strategies import Scenario, Strategies
 from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, chart_of, lines, with_charts
 from bqrl.results.plan_charts import OUTSIDE
-from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files, versions
+from bqrl.results.result import Result, ResultTable, Sentence, asked_for, chart_files
 from bqrl.results.words import SENTENCE_DIGITS, Words, list_words, price
+from bqrl.versions import versions
 
 CHART = "strategies"
 FILES = ("strategies.csv", "return_laws.csv", *chart_files([CHART]))

@@ -8,8 +8,9 @@ from bqrl.display import percent
 from bqrl.planners.stress import Stress
 from bqrl.results import charts
 from bqrl.results.charts import Curve, with_charts
-from bqrl.results.result import Result, ResultTable, versions
+from bqrl.results.result import Result, ResultTable
 from bqrl.results.words import Words, held_sentence
+from bqrl.versions import versions
 
 
 def stress_table(held: Stress, words: Words) -> ResultTable:

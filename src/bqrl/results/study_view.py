@@ -13,22 +13,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bqrl.display import format_number
+from bqrl.display import PROVEN, format_number, level_name
 from bqrl.envs import about
 from bqrl.laws.objectives import Quantile
 from bqrl.planners.curve import guarantee_curve
 from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, lines, tooltips, view_filter, with_title
+from bqrl.results.learning_curves import learner_colours, mean_curve, thinning_note
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
-from bqrl.results.result import Result, ResultTable, Sentence, chart_files, versions
+from bqrl.results.result import Result, ResultTable, Sentence, chart_files
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, cell, list_words, order_of, two_decimals
 from bqrl.study.problems import Problem, file_name
-from bqrl.study.scores import PROVEN, Experiment, band_name
+from bqrl.study.scores import Experiment, band_name
 from bqrl.study.spec import Spec
 from bqrl.study.study import Study
-from bqrl.study.tables import level_name, policy_table, shown_states, study_tables
+from bqrl.study.tables import policy_table, shown_states, study_tables
 from bqrl.theory.perturbation import reward_spans
+from bqrl.versions import versions
 
 POINTS = 80  # episodes of a curve that are drawn
 FIGURES = "figures/"
@@ -49,7 +51,7 @@ class StudyView:
         self.study, self.spec = study, study.spec
         self.labels = {key: entry.label for key, entry in study.spec.learners.items()}
         first = study.shown(study.spec.levels[0], names=self.labels)
-        self.colours = charts.learner_colours(first.learners)  # in all charts
+        self.colours = learner_colours(first.learners)  # in all charts
         self.measures: list[str] = [name for name in ("exact", "capped", "expected") if name in study.spec.measures]
         self.versions = versions()
         words, own = words_of(study.spec.problem), study.spec.study
@@ -310,12 +312,12 @@ class StudyView:
         for (i, tau), (j, measure), (v, variant) in product(*(enumerate(one.values) for one in selectors)):
             shown = self.study.shown(tau, variant)
             for key, label in self.labels.items():
-                curves.append(charts.mean_curve(label, shown.values(key, measure), POINTS, (i, j, v), measure))
+                curves.append(mean_curve(label, shown.values(key, measure), POINTS, (i, j, v), measure))
         y_title, scales = self.words.axis("cumulative measure"), {"y": self.scale}
         drawn = lines(curves, "episode", y_title, selectors=selectors, scales=scales, colours=self.colours)
         band = band_name(len(spec.study.seeds))
         band += f", {len(spec.study.variant_seeds)} on the variants" if spec.variants else ""
-        note = f"Band: {band}. {charts.thinning_note(spec.episodes, POINTS)}"
+        note = f"Band: {band}. {thinning_note(spec.episodes, POINTS)}"
         return drawn.chart("Every measure over the episodes", note, finding=partial(self.order, shown=True))
 
     def last_values(self) -> Any:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from bqrl.display import spread_indices
 from bqrl.planners.tradeoff import Tradeoff
 from bqrl.results.charts import with_charts
 from bqrl.results.plan_charts import law_chart, policy_chart, trade_chart
 from bqrl.results.plans import in_one_line, sizes
-from bqrl.results.result import Control, Result, Sentence, versions
+from bqrl.results.result import Control, Result, Sentence
 from bqrl.results.steps import kept_number, step_tables, steps_along, trade_table
 from bqrl.results.words import Words
-from bqrl.study.scores import spread_indices
+from bqrl.versions import versions
 
 SHOWN = 16  # guarantees of the slider: each costs one sweep and one evaluation
 

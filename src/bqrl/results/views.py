@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import choice, whole
+from bqrl.display import spread_indices
 from bqrl.laws.law import Law
 from bqrl.laws.sample import Sample
 from bqrl.learners.record import Record
@@ -42,6 +43,7 @@ from bqrl.policies.target import TargetPolicy
 from bqrl.results import charts
 from bqrl.results.charts import Curve, altair, curves_chart
 from bqrl.results.estimates import estimate_view
+from bqrl.results.learning_curves import averaged_curve, learner_colours, mean_curve, thinning_note
 from bqrl.results.plan_charts import (
     LEVEL_TITLE,
     WORST_TITLE,
@@ -61,7 +63,7 @@ from bqrl.results.words import drawn_words as drawn_words
 from bqrl.results.words import outlook_sentence as outlook_sentence
 from bqrl.results.words import remark as remark
 from bqrl.results.words import remarks as remarks
-from bqrl.study.scores import Contender, Experiment, spread_indices
+from bqrl.study.scores import Contender, Experiment
 from bqrl.study.suite import Suite
 
 MAX_ROWS, MAX_CELLS = 12, 12  # of a table, and of either side of a map in a notebook
@@ -81,9 +83,9 @@ def plan_view(plan: Plan) -> Any:
 def record_view(record: Record) -> Any:
     """Chart of one run: what each evaluated policy promises, or the realised returns if the kernel is unknown."""
     label, words = str(record.settings.get("learner", "learner")), Words.of(record.mdp)
-    colours = charts.learner_colours([Contender(label=label, learner=label, params=record.settings.get("params", {}))])
+    colours = learner_colours([Contender(label=label, learner=label, params=record.settings.get("params", {}))])
     if record.optimum is None:
-        curve = charts.averaged_curve(label, record.returns[None, :])
+        curve = averaged_curve(label, record.returns[None, :])
         y_title = words.axis("mean return of a block of episodes")
         return curves_chart([curve], title="Realised returns", y_title=y_title, colours=colours)
     values, best = record.value(), record.optimum.value(record.objective)
@@ -116,15 +118,15 @@ def experiment_view(
     bracket = words.bracket(experiment.error, experiment.score_error) if measure in ("gap", "exact") else ""
     return curves_chart(
         [
-            charts.mean_curve(one.label, experiment.values(one.label, measure), points, measure=measure, log="x" in log)
+            mean_curve(one.label, experiment.values(one.label, measure), points, measure=measure, log="x" in log)
             for one in experiment.learners
         ],
         title=title or f"Cumulative {experiment.measure_name(measure)}, {experiment.objective.label}",
         finding=finding or sentence(order_of(experiment, measure, words)),
         y_title=words.axis(f"cumulative {experiment.measure_name(measure)}"),
         band=experiment.band,
-        note=f"{charts.thinning_note(experiment.episodes, points)} {bracket}".strip(),
-        colours=colours or charts.learner_colours(experiment.learners),
+        note=f"{thinning_note(experiment.episodes, points)} {bracket}".strip(),
+        colours=colours or learner_colours(experiment.learners),
         log=log,
         description=experiment.runs,
     )
@@ -301,7 +303,7 @@ def draw_figure(
     """Learning curves of experiments, or of pairs (experiment, measure), by the title of their panel, with one legend."""
     choice(log, "log", ("", "x", "y", "xy"))
     pairs = {name: one if isinstance(one, tuple) else (one, measure) for name, one in parts.items()}
-    colours = charts.learner_colours({each.label: each for one, _ in pairs.values() for each in one.learners}.values())
+    colours = learner_colours({each.label: each for one, _ in pairs.values() for each in one.learners}.values())
     panels = []
     for name, (one, shown) in pairs.items():
         chart: Any = draw_chart(one, shown, title=name if title else False, log=log, colours=colours)

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bqrl.checks import bad_value, exact_text, is_one_line, one_line
-from bqrl.display import TINY, count_of, format_cells, format_number, percent, plural, short_percent
+from bqrl.display import PROVEN, TINY, count_of, format_cells, format_number, percent, plural, short_percent
 from bqrl.display import runs as share_of
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
@@ -30,7 +30,9 @@ from bqrl.planners.solve import read_objective
 from bqrl.planners.stress import Stress
 from bqrl.policies.tables import COLUMNS
 from bqrl.results.result import ResultTable
-from bqrl.study.scores import PROVEN, Experiment
+
+if TYPE_CHECKING:  # plans are shown without importing the learners
+    from bqrl.study.scores import Experiment
 
 SENTENCE_DIGITS = 4
 UNKNOWN = "The environment does not expose its transition probabilities, so exact promises and gaps are not known."

@@ -18,13 +18,14 @@ import cloudpickle
 import numpy as np
 
 from bqrl.checks import bad_type, flag, is_one_line, one_line, whole
+from bqrl.display import Watch
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.laws.objectives import Objective, check_objective
 from bqrl.learners.code import learner_code
 from bqrl.learners.registry import check_params, find_learner
 from bqrl.learners.run import DELTA, EPISODES, TAU, Run
 from bqrl.study.problems import Problem, source_of
-from bqrl.study.runner import Bar, Batch, Engine, Job, Watch
+from bqrl.study.runner import Bar, Batch, Engine, Job
 from bqrl.study.scores import Contender, Experiment
 from bqrl.study.store import RunSpec, Store
 from bqrl.study.suite import Suite

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from bqrl.display import count_of
+from bqrl.display import Watch, clock, count_of
 from bqrl.learners.record import Record
 from bqrl.planners.cluster import LostWorkersError, UnusableWorkerError
 from bqrl.study.store import RunSpec, Store, Timing, execute
@@ -28,29 +28,6 @@ LOOK_SECONDS = 0.25
 EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace counts
 
 T = TypeVar("T")
-
-
-class Watch:
-    """Receives progress reports of studies, comparisons and theory experiments; this class ignores them."""
-
-    def say(self, text: str, detail: int = 0) -> None:
-        """Report a line; `detail` -1: a warning, 0: progress, 1: progress if there is no live display, 2: for the log."""
-
-    def phase(self, text: str, total: int | None = None) -> None:
-        """Begin a phase of `total` steps."""
-
-    def tick(self) -> None:
-        """Count one more step."""
-
-    def track(self, items: Sequence[T], text: str) -> Iterator[T]:
-        """The items, counted as steps of a phase; for a single item the phase has no steps."""
-        self.phase(text, len(items) if len(items) > 1 else None)
-        for item in items:
-            yield item
-            self.tick()
-
-    def show(self, engine: Any) -> None:
-        """Called a few times per second with the `bqrl.study.runner.Engine` of a study."""
 
 
 class Bar(Watch):
@@ -73,28 +50,6 @@ class Bar(Watch):
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
-
-
-def in_words(seconds: float) -> str:
-    """A duration for people.
-
-    >>> in_words(3.2), in_words(75), in_words(4000)
-    ('3 s', '1 min 15 s', '1 h 7 min')
-    """
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    if seconds < 3599.5:
-        return "{} min {} s".format(*divmod(round(seconds), 60))
-    return "{} h {} min".format(*divmod(round(seconds / 60), 60))
-
-
-def clock(elapsed: float, left: float | None) -> str:
-    """The time elapsed and, if known, the time left.
-
-    >>> clock(75, None), clock(3, 60)
-    ('1 min 15 s elapsed', '3 s elapsed, about 1 min 0 s left')
-    """
-    return f"{in_words(elapsed)} elapsed" + ("" if left is None else f", about {in_words(left)} left")
 
 
 def described(error: BaseException) -> str:

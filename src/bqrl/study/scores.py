@@ -15,15 +15,15 @@ import numpy as np
 from scipy.special import stdtrit
 
 from bqrl.checks import bad_value, choice, one_line, whole
-from bqrl.display import Charted, count_of, views
+from bqrl.display import PROVEN, Charted, count_of, spread_indices, views
 from bqrl.laws.atoms import smallest_scale
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Objective
-from bqrl.learners.code import software
 from bqrl.learners.record import Record
 from bqrl.learners.score import random_play
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray
 from bqrl.planners.plan import GAP_TOL
+from bqrl.versions import software
 
 CONFIDENCE = 0.95
 LAST = 0.1  # share of the last episodes whose realised returns are reported
@@ -36,7 +36,6 @@ MEASURES: dict[str, tuple[str, Callable[[Record, Objective], FloatArray]]] = {
     "return": ("return", lambda record, _: record.returns),
 }
 NONNEGATIVE = ("exact", "gap", "expected", "mean_regret")
-PROVEN = "proven lower value of the optimum"  # gaps refer to it if the optimum is bracketed
 MEASURES |= {"gap": MEASURES["exact"], "mean_regret": MEASURES["expected"]}
 
 
@@ -60,17 +59,6 @@ def beats(mine: FloatArray, other: FloatArray) -> float:
     difference = mine[:, None] - other[None, :]
     equal = np.abs(difference) <= 1e-9 * max(1.0, float(np.abs(mine).max()), float(np.abs(other).max()))
     return float(np.mean(np.where(equal, 0.5, difference < 0.0)))
-
-
-def spread_indices(size: int, points: int, *, log: bool = False) -> IntArray:
-    """At most `points` indices below `size`, evenly spread (for `log`, on a logarithmic axis), the first and last included.
-
-    >>> spread_indices(10, 4).tolist(), spread_indices(1000, 4, log=True).tolist()
-    ([0, 3, 6, 9], [0, 9, 99, 999])
-    """
-    count = min(size, points)
-    spread = np.geomspace(1.0, size, count) - 1.0 if log else np.linspace(0, size - 1, count)
-    return np.unique(spread.round().astype(np.int64))
 
 
 def band_name(seeds: int) -> str:

@@ -26,16 +26,15 @@ from filelock import FileLock, Timeout
 from bqrl.laws.objectives import Objective
 from bqrl.learners.record import Record
 from bqrl.learners.run import Run
-from bqrl.mdp.files.atomic import drafts, write_whole
+from bqrl.mdp.files.atomic import LOCK, RUNS, drafts, write_whole
 from bqrl.mdp.files.npz import pack, unpack
 from bqrl.mdp.model import MDP
-from bqrl.planners.cluster import fingerprint
 from bqrl.study.problems import Problem, canonical_json, file_name
 from bqrl.study.workers import PLAYED
+from bqrl.versions import fingerprint
 
 FORMAT = 4  # of a result file
-RUNS, LOG = "runs", "runs/study.log"
-LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
+LOG = f"{RUNS}/study.log"
 TIME = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "  # beginning of a line of the log
 DONE = re.compile(rf"{TIME}done (\S+) core=([0-9.]+) episode=([0-9.]+): ", re.MULTILINE)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.display import Watch
 from bqrl.laws.atoms import size_of
 from bqrl.laws.objectives import Objective, Quantile, check_objective
 from bqrl.learners.record import Record, capped_reference
@@ -24,7 +25,7 @@ from bqrl.planners.confidence import log_buffer
 from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.expected import best_mean
 from bqrl.policies.markov import MarkovPolicy
-from bqrl.study.runner import Batch, Engine, Job, Watch
+from bqrl.study.runner import Batch, Engine, Job
 from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.spec import Entry, Spec
 from bqrl.study.store import RunSpec, Store

@@ -12,7 +12,6 @@ import numpy as np
 
 from bqrl.checks import bad_type, choice
 from bqrl.display import Charted, sheet_csv, views
-from bqrl.learners.code import versions
 from bqrl.learners.protocol import add_prefix, strip_prefix
 from bqrl.learners.record import Record
 from bqrl.mdp.arrays import damage_error
@@ -20,6 +19,7 @@ from bqrl.mdp.files.npz import model_arrays, read_stored
 from bqrl.mdp.model import MDP
 from bqrl.planners.solve import read_objective
 from bqrl.study.scores import Contender, Experiment
+from bqrl.versions import versions
 
 MARKER = "bqrl_experiment"
 FORMAT = 1

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bqrl.display import level_name
 from bqrl.display import sheet_csv as sheet_csv
 from bqrl.display import unguard as unguard
 from bqrl.mdp.arrays import FloatArray
@@ -59,15 +60,6 @@ def shown_states(study: Study) -> list[int]:
     """States of the final policy's table."""
     mdp, chosen = study.problem(), study.spec.final_policy
     return [s for s in range(mdp.S) if chosen is None or mdp.state_label(s) not in chosen.leave_out]
-
-
-def level_name(tau: float) -> str:
-    """A level for a file name.
-
-    >>> level_name(0.1)
-    '0p1'
-    """
-    return repr(float(tau)).replace(".", "p").replace("-", "m")
 
 
 def _stem(study: Study, tau: float) -> str:

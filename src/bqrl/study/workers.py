@@ -33,7 +33,8 @@ import cloudpickle
 
 from bqrl.checks import whole
 from bqrl.display import count_of
-from bqrl.planners.cluster import LOOK_SECONDS, LostWorkersError, UnusableWorkerError, connect, fingerprint
+from bqrl.planners.cluster import LOOK_SECONDS, LostWorkersError, UnusableWorkerError, connect
+from bqrl.versions import fingerprint
 
 ONE_THREAD = (
     "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+LOCK = ".bqrl.lock"  # of a folder of runs, a result or both
+RUNS = "runs"  # the runs of a study in its folder
+
 
 @contextmanager
 def replace_file(path: str | Path) -> Iterator[BinaryIO]:

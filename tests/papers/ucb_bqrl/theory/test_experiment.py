@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from bqrl.display import Watch
 from bqrl.papers.ucb_bqrl.theory.experiment import Context, between, by_case, curve, rough, rows_of
-from bqrl.study.runner import Watch
 
 
 def test_seeds_of_all_places_differ():

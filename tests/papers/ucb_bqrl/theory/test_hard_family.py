@@ -16,7 +16,7 @@ from bqrl.papers.ucb_bqrl.theory.hard_family import (
     loglog_slope,
     power_of_rho,
 )
-from bqrl.results.charts import learner_colours
+from bqrl.results.learning_curves import learner_colours
 from bqrl.study.scores import Contender
 from bqrl.theory import hard_lower_bound
 

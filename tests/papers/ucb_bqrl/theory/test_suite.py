@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from small_theory import SMALL, small_theory, theory_of
 
+from bqrl.display import Watch
 from bqrl.errors import ArgumentError
 from bqrl.papers import paper_file
 from bqrl.papers.ucb_bqrl.theory.experiment import RHO
 from bqrl.papers.ucb_bqrl.theory.possible_returns import KNAPSACK
 from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS, FILE, QUICK, run_theory, stored_experiments, theory_result
 from bqrl.results.result import read, write
-from bqrl.study.runner import Watch
 from bqrl.study.settings import read_settings, settings_of
 
 CHARTS = ["coverage", "bounds", "hard", "hard_growth", "buffer", "knapsack"]

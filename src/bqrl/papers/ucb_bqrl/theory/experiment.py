@@ -13,13 +13,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from bqrl.display import format_number
+from bqrl.display import Watch, format_number
 from bqrl.learners.record import Record
 from bqrl.learners.run import learn
 from bqrl.mdp.model import MDP
 from bqrl.results.charts import Curve, Selector, lines
 from bqrl.study.problems import Problem
-from bqrl.study.runner import Watch
 from bqrl.study.settings import Different, Level, Settings, Text
 
 RHO = "\N{GREEK SMALL LETTER RHO}"

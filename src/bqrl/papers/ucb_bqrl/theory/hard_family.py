@@ -22,7 +22,8 @@ from bqrl.learners.run import Run
 from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.papers.ucb_bqrl.theory import experiment as base
 from bqrl.papers.ucb_bqrl.theory.experiment import RHO
-from bqrl.results.charts import GREY, learner_colours
+from bqrl.results.charts import GREY
+from bqrl.results.learning_curves import learner_colours
 from bqrl.results.words import list_words, two_decimals
 from bqrl.study.scores import Contender
 from bqrl.study.settings import Count, Level, Settings, Text, check_distinct, try_all

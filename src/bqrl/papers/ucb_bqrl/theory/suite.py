@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import Field, create_model, model_validator
 
 from bqrl.checks import choice
+from bqrl.display import Watch
 from bqrl.papers.ucb_bqrl.theory.bounds import BOUNDS
 from bqrl.papers.ucb_bqrl.theory.buffer_cost import BUFFER
 from bqrl.papers.ucb_bqrl.theory.coverage import COVERAGE
@@ -26,10 +27,10 @@ from bqrl.papers.ucb_bqrl.theory.experiment import RHO, Context, Found
 from bqrl.papers.ucb_bqrl.theory.hard_family import HARD
 from bqrl.papers.ucb_bqrl.theory.possible_returns import KNAPSACK
 from bqrl.results.charts import with_charts
-from bqrl.results.result import Result, ResultTable, read, to_plain, versions
+from bqrl.results.result import Result, ResultTable, read, to_plain
 from bqrl.study.problems import ProblemField
-from bqrl.study.runner import Watch
 from bqrl.study.settings import Line, Seed, Settings, Text
+from bqrl.versions import versions
 
 EXPERIMENTS = {"coverage": COVERAGE, "bounds": BOUNDS, "hard": HARD, "buffer": BUFFER, "knapsack": KNAPSACK}
 QUICK = "Quick run: few and short runs; these are not the numbers of the full experiments."
