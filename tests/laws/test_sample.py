@@ -76,7 +76,7 @@ def test_a_promise_reads_as_a_sentence_and_is_rounded_down():
     assert f"{sample.promise(0.5, 0.99):.2f}" == "0.67"
     few = Sample([1.0, 2.0]).promise(0.1)
     assert few == -np.inf
-    assert str(few) == "no promise at 95 % confidence from 2 episodes; one for 9 of 10 episodes needs at least 29"
+    assert str(few) == "no promise at 95 % confidence from 2 episodes; a promise for 9 of 10 episodes needs at least 29"
     twin = pickle.loads(pickle.dumps(few))
     assert isinstance(twin, Promise)
     assert str(twin) == str(few)

@@ -280,7 +280,10 @@ LISTED = "step 1: expected a state and a reward that the table P lists for actio
 DIFFERENT = {
     "reward": (Shaped(lambda s, r, ended: (s, r + 0.99, ended)), LISTED + r"\([01], "),
     "end": (Shaped(lambda s, r, ended: (s, r, True)), LISTED + r"\('an end', "),
-    "start": (Shaped(lambda *same: same, first=(0.0, 1.0)), "step 0: expected a first state of .* own law, got 0"),
+    "start": (
+        Shaped(lambda *same: same, first=(0.0, 1.0)),
+        "step 0: expected a first state of positive probability in .* own law, got 0",
+    ),
 }
 
 

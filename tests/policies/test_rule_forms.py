@@ -179,7 +179,7 @@ FAULTS = {
     ),
     "always what some states do not have": (
         "always:replace",
-        "'always:replace' requires the action or a single other one in every state that it meets, got none for Good, Poor",
+        "'always:replace' requires, in every state that it meets, this action or a single other one, got none for Good, Poor",
     ),
     "always an unknown action": ("always:reapir", "got 'reapir'; did you mean 'repair'"),
     "a missing column": (

@@ -72,7 +72,7 @@ def american_put(
     growth = math.exp((rate if drift is None else number(drift, "drift")) * dt / n)
     p = (growth - 1.0 / up) / (up - 1.0 / up)
     if not 0.0 < p < 1.0:
-        raise bad_value("steps", N, "be large enough for a drift within the moves of the price", remedy="raise steps")
+        raise bad_value("steps", N, "be large enough that a move of the price exceeds its drift", remedy="raise steps")
 
     def step(level: Any, action: str, move: int) -> tuple[Any, float]:
         if level == EXERCISED:

@@ -6,7 +6,7 @@ draws up to 17 or more, standing on a soft 17, and the higher sum wins 1; equal 
 is an ordinary 21: these are the defaults of Blackjack-v1 in Gymnasium (Towers and others 2024, "Gymnasium: a standard
 interface for reinforcement learning environments"), `natural=False` and `sab=False`. With `sab=True` a natural of the player
 beats any other hand of the dealer, as in Sutton and Barto (2018, "Reinforcement learning: an introduction", Example 5.1). The
-dealer's play is summed up exactly in the law of the last reward.
+law of the last reward contains the dealer's play exactly.
 """
 
 from __future__ import annotations

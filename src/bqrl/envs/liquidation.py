@@ -1,4 +1,4 @@
-"""Optimal liquidation: sell a block of shares while selling fast depresses the price and waiting exposes you to it.
+"""Optimal liquidation: sell a block of shares; fast sales depress the price, and waiting exposes you to its moves.
 
 In each period the trader sells some lots at the present price minus an impact that grows with the number of lots sold.
 Between periods the price moves up, down, or not at all. Lots that are left at the end are worth nothing. The structure is

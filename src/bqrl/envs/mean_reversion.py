@@ -9,13 +9,14 @@ measures"). The code names a largest stock of 5 but does not enforce it: `limit=
 The default has 5 trades instead of 21 and a coarse grid of prices, so that it is quick to plan; `trades=21, price_step=0.25`
 is the published problem. Returns here are not discounted.
 
-The return is the sum over periods of q' (S' - S) - 0.005 u^2 - 0.5 (q'^2 - q^2), with q' the stock after the trade: the same
-total with the same reward at every stage.
+The return is the sum over periods of q' (S' - S) - 0.005 u^2 - 0.5 (q'^2 - q^2), with q' the stock after the trade. The total
+is the same as with a valuation at the end, and the reward is the same function at every stage.
 
-The price is continuous; here it lives on a grid. A move goes to the grid point next to the normal price, whose variance is
-reduced by (price step)^2 / 12, so that mean and variance of a move on the grid are those of the continuous process up to the
-ends of the grid, which are `ends` stationary standard deviations from the mean. Plans are exact for this grid (or bracketed,
-as the plan says). They are not proven for the continuous price; compare several grids to see how much they depend on it.
+The price is continuous; here it is restricted to a grid. A move goes to the grid point nearest to the normal price, whose
+variance is reduced by (price step)^2 / 12, so that mean and variance of a move on the grid are those of the continuous process
+up to the ends of the grid, which are `ends` stationary standard deviations from the mean. Plans are exact or bracketed for
+this grid, as the plan says. They are not proven for the continuous price; compare several grids to see how much they depend on
+it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Noisy cliff: walk to the goal along or away from an edge while half of all moves go astray.
+"""Noisy cliff: walk to the goal along or away from an edge while half of all moves go in a random direction.
 
-A walker crosses a grid of 4 x 8 cells from the lower left to the lower right corner, where 10 points wait. The other cells of
+A walker crosses a grid of 4 x 8 cells from the lower left to the lower right corner, which pays 10. The other cells of
 the lower row are the cliff: each move that ends there costs 1 and the walk goes on. With probability 0.5 a move goes in one
 of the four directions at random instead of the chosen one. The walk ends at the goal or after 50 moves. The problem is the
 cliff of the public code for Moghimi and Ku (2025, "Beyond CVaR: leveraging static spectral risk measures for enhanced

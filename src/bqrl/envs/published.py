@@ -1,7 +1,7 @@
-"""Numbers that the literature reports for problems of this package, beside which the certified optimum can be set.
+"""Numbers that the literature reports for problems of this package, for comparison with the certified optimum.
 
 An entry names a problem with its parameters, an objective, and, if there is one, the best published number of a learner with
-its source. `seen` says how we know that number: "read" in the source itself, or "summary" if it is quoted from a text about
+its source. `seen` says where we read that number: "read" in the source itself, or "summary" if it is quoted from a text about
 the source. Entries without a number list an optimum for which we found none.
 """
 

@@ -9,7 +9,7 @@ are brackets. Four domains are rebuilt here from their rules:
 - "inventory1": stock up to 20, orders up to 10 (cut at the free room), Poisson demand of mean 10 cut after 30, lost sales,
   price 4.99, unit cost 2.49, 0.49 per order, 0.05 per unit left;
 - "machine": a machine ages in eight steps; running it moves on with probability 0.8, repairing renews it with probability
-  0.6; 2 for a renewed machine, 10 for a long repair, 20 for a broken machine are costs;
+  0.6; the costs are 2 for a renewed machine, 10 for a long repair and 20 for a broken machine;
 - "riverswim": 20 positions; Left always moves left and pays 5, Right moves up or back, and staying at the right bank pays
   86.2971.
 

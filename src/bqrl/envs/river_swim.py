@@ -1,10 +1,10 @@
 """River swim: drift to the near bank for a small reward, or swim against the current for a large one.
 
-A chain of positions, small rewards at the left end, large ones at the right. Left always succeeds; Right succeeds with
-probability 0.35 and moves back with probability 0.05. The problem is from Strehl and Littman (2008, "An analysis of model-based
-interval estimation for Markov decision processes"). Probabilities, six positions and twenty strokes are those of Osband, Russo
-and Van Roy (2013, "(More) efficient reinforcement learning via posterior sampling"); whole rewards of 1 and 50 replace their
-rewards of 0.005 and 1.
+The river is a chain of positions with small rewards at the left end and large ones at the right end. Left always succeeds;
+Right succeeds with probability 0.35 and moves back with probability 0.05. The problem is from Strehl and Littman (2008, "An
+analysis of model-based interval estimation for Markov decision processes"). Probabilities, six positions and twenty strokes
+are those of Osband, Russo and Van Roy (2013, "(More) efficient reinforcement learning via posterior sampling"); whole rewards
+of 1 and 50 replace their rewards of 0.005 and 1.
 """
 
 from __future__ import annotations

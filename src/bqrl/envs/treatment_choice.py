@@ -2,8 +2,8 @@
 
 Each month a patient receives the standard therapy, an intensive one, or none. The condition then improves, stays or
 worsens; remission can relapse, and death is final. A month of 30 days is weighted by its quality of life, less the
-burden of the therapy itself. All numbers are illustrative, our own and of no clinical value: the problem only has the
-structure of those in the literature (for example Schaefer, Bailey, Shechter and Roberts 2005, "Modeling medical
+burden of the therapy itself. All numbers are illustrative, our own and of no clinical value: the problem shares only its
+structure with those in the literature (for example Schaefer, Bailey, Shechter and Roberts 2005, "Modeling medical
 treatment using Markov decision processes").
 """
 

@@ -62,7 +62,7 @@ def numbers_of(given: ArrayLike, name: str) -> FloatArray:
 
 
 def masses_of(given: ArrayLike, name: str) -> FloatArray:
-    """Return nonnegative floats that sum to 1; the given ones if they already do."""
+    """Return the given nonnegative floats, rescaled unless they already sum to 1."""
     p = numbers_of(given, name)
     if p.min() < -MASS_TOL:
         raise bad_value(name, p.min(), "not be negative", f"{name}[{p.argmin()}] = {p.min():g}")

@@ -179,9 +179,10 @@ def _band(
     """Return the lowest and the highest law near that of `n` independent returns, given in increasing order.
 
     With probability at least 1 - alpha the true distribution function exceeds the empirical one by at most
-    eps = sqrt(log(1 / alpha) / (2 n)) everywhere (Dvoretzky, Kiefer, Wolfowitz; Massart, for alpha <= 1 / 2). So moving the
-    mass eps from the highest returns to the lowest possible one lowers every quantile below the true one, and the other way
-    round. Here alpha = (1 - confidence) / 2.
+    eps = sqrt(log(1 / alpha) / (2 n)) everywhere (Dvoretzky, Kiefer, Wolfowitz; Massart, for alpha <= 1 / 2). Moving the
+    mass eps from the highest returns to the lowest possible one therefore lowers every quantile below the true one; moving it
+    from the lowest returns to the highest possible one raises every quantile above the true one. Here
+    alpha = (1 - confidence) / 2.
     """
     eps, reached = math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * n)), np.minimum(np.cumsum(mass), 1.0)
     reached[-1] = 1.0

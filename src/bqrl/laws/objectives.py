@@ -233,12 +233,12 @@ class Mean(Objective):
 
 
 def _level(tau: float) -> str:
-    """A level in a label; one below 1 is not rounded to 1."""
+    """Return a level as text; a level below 1 is never rounded to 1."""
     return exact_text(tau) if tau < 1.0 == float(f"{tau:g}") else f"{tau:g}"
 
 
 def gets(amount: str, noun: str, total: str) -> str:
-    """Return "you get AMOUNT"; with names of the user's own "AMOUNT net benefit"."""
+    """Return "you get AMOUNT", or "AMOUNT net benefit" if users have named the runs or the return."""
     own = amount if total == "return" else f"{amount} {total}"
     return f"you get {own}" if noun in ("runs", "episodes") else own
 
@@ -252,7 +252,7 @@ def check_levels(tau: Any, beta: Any = 0.0) -> tuple[float, float]:
         rule = f"be a number in [0, tau] = [0, {exact_text(tau)}]"
         raise bad_value("beta", beta, rule, exact_text(beta), remedy=remedy)
     if 0.0 < beta < LEVEL_SLACK:
-        remedy = "rounding errors of probabilities decide for smaller buffers; beta = 0 is the quantile"
+        remedy = "smaller buffers are below rounding errors; beta = 0 is the quantile"
         raise bad_value("beta", beta, f"be 0 or at least {LEVEL_SLACK:g}", exact_text(beta), remedy=remedy)
     if tau == 1.0 and beta == 0.0:
         raise bad_value("tau", tau, "be below 1 if beta is 0", "1", remedy="give a buffer beta")
@@ -265,7 +265,7 @@ def quantile_objective(tau: float, beta: float = 0.0) -> Quantile | Buffered:
 
 
 def averaged_levels(objective: Objective) -> tuple[float, float]:
-    """Return level and buffer of the objectives that average quantiles, over [level - buffer, level]: the mean over [0, 1]."""
+    """Return level and buffer of an objective that averages the quantiles over [level - buffer, level]; [0, 1] for the mean."""
     if isinstance(objective, Quantile | Buffered):
         return objective.tau, objective.beta
     if isinstance(objective, Mean):
@@ -285,7 +285,7 @@ def value_rows(objective: Objective, points: NDArray[np.float64], pmf: NDArray[n
 
 
 def check_objective(given: Any, tau: Any = None, beta: Any = 0.0) -> Objective:
-    """Return the objective that is given as a record, or as a level in its place or as `tau`, with its buffer."""
+    """Return the objective given as a record, or as a level (in its place or as `tau`) with the buffer `beta`."""
     if isinstance(given, Objective):
         if tau is not None or beta != 0.0:
             name, value = ("tau", tau) if tau is not None else ("beta", beta)

@@ -1,4 +1,4 @@
-"""Sample: the returns of independent episodes, with what they prove about the law behind them."""
+"""Sample: the returns of independent episodes, and what they prove about the law of the return."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Promise(float):
             needed = episodes_needed(self.tau, self.confidence)
             return (
                 f"no promise at {percent(self.confidence)} confidence from {count_of('episode', self.episodes)}; "
-                f"one for {runs(self.tau, 'episodes')} needs at least {needed}"
+                f"a promise for {runs(self.tau, 'episodes')} needs at least {needed}"
             )
         amount = format_number(float(self), 6, -1)  # rounded down, so it is still a bound
         return f"with {percent(self.confidence)} confidence, in {runs(self.tau, 'episodes')} at least {amount}"
@@ -69,7 +69,7 @@ class Sample(NDArrayOperatorsMixin, Charted):
     returns : array_like of shape (n,)
         One return per episode.
     cut : int
-        Number of episodes that a time limit or the horizon stopped, rather than an end of their own.
+        Number of episodes that were stopped by a time limit or the horizon and did not end by themselves.
     unknown : int
         Number of episodes in which the policy met a state that it does not know.
 

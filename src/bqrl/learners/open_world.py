@@ -1,4 +1,4 @@
-"""Learning in an environment that exposes neither its states nor its rewards: both are numbered as they are met.
+"""Learning in an environment that exposes neither its states nor its rewards: both are recorded as they are met.
 
 The world numbers observations in the order in which they appear. State 0, `END`, follows the end of an episode; state 1, `NEW`,
 stands for every state that the current plan does not know, in which actions are drawn uniformly. An episode that is truncated
@@ -7,12 +7,12 @@ stops without a transition to the end: truncation is not termination.
 The learner plans on the model of what was seen: an outcome of a row (s, a) is a pair of successor and reward, and first states
 have their observed frequencies. The rows have a prior for the unseen: each lists two more outcomes, an end with the highest and
 one with the lowest sum of rewards that followed any step so far. A row that was never tried is therefore a gamble between the
-best and the worst that is known, and each learner weighs it by its own rule (posterior, ball or bonus). If all sums so far are
-equal, the highest is taken one larger, so that there is something to look for.
+best and the worst sum so far, and each learner weighs it by its own rule (posterior, ball or bonus). If all sums so far are
+equal, 1 is added to the highest, so that exploration can gain something.
 
 New outcomes change the model, so the learner is built anew on the larger model and observes all episodes again. This happens
-after episodes with new outcomes once GROWTH of the episodes so far have passed, and at least once in REFRESH. Until then,
-episodes with new outcomes are not observed.
+when the number of episodes has grown by the share GROWTH since the last build if there were new outcomes, and by the share
+REFRESH otherwise. From the first episode with a new outcome until then, the learner observes no episodes.
 
 The prior is a heuristic; no regret bound is claimed.
 """
@@ -37,7 +37,7 @@ from bqrl.policies.protocol import Policy
 
 END, NEW = 0, 1
 NAMES = ("(end)", "(new)")
-GROWTH, REFRESH = 0.05, 0.25
+GROWTH, REFRESH = 0.05, 0.25  # relative increases of the number of episodes
 MOST = 2**27  # steps of a run, which are all stored
 
 

@@ -180,7 +180,7 @@ class GymWorld(World):
         """Play one episode by stepping the environment."""
         s = self._state(self.steps.reset(seed=int(self.rng.integers(2**31))), 0)
         if self.table is not None and self.table.mu[s] == 0.0:
-            raise self.steps.error(0, "a first state of the environment's own law", s, REMEDY)
+            raise self.steps.error(0, "a first state of positive probability in the environment's own law", s, REMEDY)
         episode = blank_episode(self.H)
         episode.states[0] = s
         over = False

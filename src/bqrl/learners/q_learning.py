@@ -3,7 +3,7 @@
     Q_h(s, a) += max(learning_rate, 1 / n) * ( r + discount * max_a' Q_{h+1}(s', a') - Q_h(s, a) ),   Q_H = 0,
 
 where n counts the visits of (h, s, a). The values are first plain averages of the targets and later exponential averages.
-Each stage occurs once per episode, so updates after the episode, in order of play, equal online updates.
+Each stage occurs once per episode, so updating after the episode, in order of play, equals updating after every step.
 
 Epsilon falls linearly from 1 to 0.05 over the run. With an optimistic start it is always 0.05, because then the table itself
 leads to exploration. `epsilon=(first, last)` sets other values. The evaluated policy is greedy and breaks ties by the lowest

@@ -94,12 +94,12 @@ class Record(Charted):
     optimum : Optimum or None
         Best quantile at every level, best mean and best value of the objective; None if the kernel of the problem is not known.
     law_error : float
-        Bound on the distance by which rounding puts quantiles and means of `pmf` below the true ones.
+        Rounding puts quantiles and means of `pmf` below the true ones by at most this.
     simulated : int
         Number of simulated episodes per law that could not be computed; 0 if all laws were computed.
     sampled : ndarray of bool, shape (n,)
-        Which of the distinct laws were simulated: those of policies that fit no exact computation, such as policies that draw
-        their actions in a way of their own. `interval` holds their sampling error.
+        Which of the distinct laws were simulated: those of policies whose laws cannot be computed, such as custom policies
+        that draw their own actions. `interval` holds their sampling error.
     notes : dict of str to ndarray of shape (T,)
         The learner's own numbers, such as its optimistic value.
     final_policy : Policy or None
@@ -242,7 +242,7 @@ class Record(Charted):
         return mean_rows(self.points, self.pmf)[self.law_of]
 
     def _best(self, goal: Objective) -> Optimum:
-        """Return the optimum of an objective, which the record need not have been made for."""
+        """Return the optimum of an objective, which may differ from the objective of the run."""
         assert self.optimum is not None
         return self.optimum if self.optimum.has(goal) else optimum(self._require_mdp(f"the best {goal.label}"), goal)
 

@@ -73,8 +73,8 @@ def learn(
     problem
         An MDP, the name of a problem, a Gymnasium environment or its id. Observations of an environment may be Discrete,
         MultiDiscrete, MultiBinary, a Tuple or Dict of these, or a Box with `bins`; `record.states` names them. Actions must be
-        Discrete. "envelope" also plays the copies of a vector environment (`gymnasium.make_vec`) with Box observations at
-        once. A learner that needs the rewards learns those of an environment without a table from what it sees.
+        Discrete. "envelope" also takes a vector environment (`gymnasium.make_vec`) with Box observations and plays its
+        copies at once. In an environment without a table, a learner that needs the rewards uses those that it has observed.
     learner
         A name, a `Learner` class, "module:Class" or "file.py:Class", or a function (task, rng) that returns a learner.
     tau

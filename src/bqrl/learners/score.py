@@ -2,8 +2,8 @@
 
 Laws are exact if an exact grid of returns fits. On a rounded grid each reward is rounded down, so quantiles and means of a law
 lie at most `error` below the true ones; the record then calls its scores a bracket. Policies whose memory is not a remaining
-need cannot be bracketed. If no exact grid fits, or if a custom policy draws its own actions, their laws are those of simulated
-episodes; the record then calls its scores simulated.
+need cannot be bracketed. If no exact grid fits such a policy, or if a custom policy draws its own actions, its law is that of
+simulated episodes; the record then calls its scores simulated.
 """
 
 from __future__ import annotations

@@ -7,12 +7,12 @@ with max(n, 0) for CVaR and 1{n > 0} for a quantile. The target follows from the
     CVaR        the z that maximises z - J_0(z) / tau
     quantile    the largest z with J_0(z) < tau
 
-A need is chosen, not observed, so each transition updates every need at once (all n on the grid of possible returns). The stage
-is known, too: if neither kernel nor rewards depend on it, each transition also updates every stage, unless there are very many
-needs and stages (MAX_POOLED). Only the probabilities are
-learned from episodes. The transitions of an episode are replayed backwards, so that one pass carries the end to the start. The
-n-th update of J_h(s, a) has the rate max(learning_rate, (H + 1) / (H + n)), as in Jin, Allen-Zhu, Bubeck and Jordan (2018), so
-that early values, which follow from a poor table, are forgotten.
+A need is chosen, not observed, so each transition updates every need at once (all n on the grid of possible returns). The
+stage is known, too: if neither kernel nor rewards depend on it, each transition also updates every stage, unless there are
+very many needs and stages (MAX_POOLED). Only the probabilities are learned from episodes. The transitions of an episode are
+replayed backwards, so one pass carries values from its end to its start. The n-th update of J_h(s, a) has the rate
+max(learning_rate, (H + 1) / (H + n)), as in Jin, Allen-Zhu, Bubeck and Jordan (2018), so that early values, which follow from
+a poor table, are forgotten.
 
 Episodes are played towards the present target or, in half of them, towards a random one, with random actions at the rate
 epsilon, which falls linearly from 1 to 0.05.

@@ -108,7 +108,7 @@ def _replace(mdp: MDP, horizon: int | None, start: Any, events_observed: bool | 
 
 
 def open_structure(S: int, A: int, H: int) -> Structure:
-    """Return a structure without knowledge: every state may follow every other, or the episode ends in state S."""
+    """Return the structure of an unknown problem: every state may follow every other, or the episode ends in state S."""
     if (S + 1) * S * A > MOST:
         raise SizeError(
             f"an environment without a transition table must have at most {MOST} possible transitions, got {S} states and "

@@ -89,8 +89,8 @@ def bind(
         generator draws from probabilities that it returns.
     deterministic : bool
         If False, an object with `predict` plays its own action probabilities, as far as it exposes them:
-        policy_probabilities(observation), or policy.get_distribution(observation) as in Stable-Baselines3. An object
-        without them is asked for predict(observation, deterministic=False), which only a simulation can follow.
+        policy_probabilities(observation), or policy.get_distribution(observation) as in Stable-Baselines3. For an object
+        without them, predict(observation, deterministic=False) is called, which is possible only in a simulation.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def _constant_policy(mdp: MDP, name: str) -> MarkovPolicy:
     """Return the policy that plays one action wherever it exists."""
     a = _index(mdp, name)
     table = np.where(np.broadcast_to(mdp.available[:, :, a], (mdp.H, mdp.S)), a, ABSENT)
-    rule = f"'{ALWAYS}{name}' requires the action or a single other one in every state that it meets"
+    rule = f"'{ALWAYS}{name}' requires, in every state that it meets, this action or a single other one"
     return MarkovPolicy(complete(mdp, table, rule))
 
 

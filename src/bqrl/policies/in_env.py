@@ -1,4 +1,4 @@
-"""Policies of any kind in any Gymnasium environment: ours, which track the amount still needed, and those of others."""
+"""Policies of any kind in any Gymnasium environment: those of bqrl, which track the amount still needed, and others."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Player(Protocol):
 
 
 class CallingPlayer:
-    """A policy of others: a function of the observation, or random actions of the environment's own action space.
+    """A policy from elsewhere: a function of the observation, or random actions of the environment's own action space.
 
     Random actions are drawn among those allowed. A function is played as it is: some environments, such as Taxi, mask actions
     that have no effect but are valid.
@@ -75,7 +75,7 @@ class CallingPlayer:
             self.space.seed(seed)
 
     def act(self, h: int, observation: Any, mask: BoolArray | None) -> Any:
-        """Return what the policy returns, of Discrete actions as a number: from an array of one, or drawn from probabilities."""
+        """Return the action of the policy; a Discrete one is a number, from an array of one entry or drawn from probabilities."""
         if self.policy is None:
             return self.space.sample() if mask is None else self.space.sample(mask=mask.astype(np.int8))
         masks = {"action_masks": mask} if self.masked and mask is not None else {}
@@ -92,9 +92,9 @@ class CallingPlayer:
 
 
 class PolicyPlayer:
-    """One of our policies; it meets the rewards of the environment, so its need is what is still missing there.
+    """A policy of bqrl; the rewards of the environment are subtracted from its need.
 
-    A state that the policy does not know is played by a uniformly random action, one that is allowed.
+    In a state that the policy does not know, a uniformly random action among those allowed is played.
     """
 
     def __init__(self, env: Any, policy: Policy, observations: Observations, states: Sequence[str] | None) -> None:

@@ -131,7 +131,7 @@ def reached_pairs(
 
 
 def times_asked(questions: int) -> int:
-    """Return how often each of several questions is asked: twice, and more often if they are so few that draws may agree."""
+    """Return how often each of several questions is asked: twice, or more often if few random answers could agree by chance."""
     return max(2, MIN_ANSWERS // max(1, questions))
 
 

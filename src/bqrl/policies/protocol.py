@@ -113,8 +113,8 @@ class Policy(Displayed, ABC):
     kind : str
         "markov", "stochastic", "target", "label", "quantile-level" or "mixture"; "custom" for a policy of your own.
     names : Names or None
-        Names of the states and actions, if the policy follows them: that of an estimate can be played in any model that has
-        these states and actions, also after it was saved alone.
+        Names of the states and actions, if the policy follows them: a policy of an estimate can be played in any model that
+        has these states and actions, also after it was saved alone.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def check_fits(policy: Policy, mdp: MDP) -> None:
 
 
 def check_methods(policy: Policy) -> None:
-    """Raise PolicyError if a custom subclass of a stored kind overrides its methods: passes follow the stored tables."""
+    """Raise PolicyError if a custom subclass of a stored kind overrides its methods: forward passes read only its tables."""
     if is_custom(policy):
         kind = next(each for each in type(policy).__mro__ if each.__module__.startswith("bqrl."))
         changed = [name for name in ("start", "act", "next") if getattr(type(policy), name) is not getattr(kind, name)]

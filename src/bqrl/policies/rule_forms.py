@@ -1,9 +1,10 @@
 """Rules as people write them: a dict by state, names in a list, a table or a CSV file with stages as ranges.
 
 A table has the columns `state`, `action` and, where the rule changes over time, `stage`: a number or a range such as "1-8",
-"9-" or "from week 9 on", counted from 1. The model's own words are headers, too, and columns of other headers that hold names of
-its states or actions are recognised. A wide table has one column per range of stages instead, as `rule_table(...).save`
-writes it. A state with a single action may be left out, and so may a state that the rule itself never meets.
+"9-" or "from week 9 on", counted from 1. The model's own words are accepted as headers, too. A column with another header is
+recognised if it holds names of states or actions. A wide table has one column per range of stages instead, as
+`rule_table(...).save` writes it. A state with a single action may be left out, and so may a state that the rule itself never
+meets.
 """
 
 from __future__ import annotations

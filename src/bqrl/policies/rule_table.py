@@ -80,7 +80,7 @@ class RuleTable:
         return frame(self.rows())
 
     def sentences(self) -> list[str]:
-        """Return one sentence per run of stages: where each action begins and ends, or always one action."""
+        """Return one sentence per run of stages: the states in which each action is played."""
         runs = self.runs()
         played = [self._decisions(*run)[1] for run in runs]
         used = set[int]().union(*played)

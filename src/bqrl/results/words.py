@@ -527,8 +527,8 @@ def _(fact: facts.RuleOrder, words: Words = PLAIN) -> str:
 def _(fact: facts.Guaranteed, words: Words = PLAIN) -> str:
     least = f"at least {words.amount(format_number(fact.value, direction=-1))}"
     if isinstance(fact.objective, Quantile):
-        return f"{least} with probability above {1 - fact.objective.tau:g} under every kernel in the ball"
-    return f"{least} under every kernel in the ball, by robust evaluation of this policy"
+        return f"{least} with probability above {1 - fact.objective.tau:g} for all probabilities within the radius"
+    return f"{least} for all probabilities within the radius, by robust evaluation of this policy"
 
 
 @remark.register
@@ -585,7 +585,7 @@ def _(fact: facts.SamePromise, words: Words = PLAIN) -> str:
         return f"as nothing useful is promised, the new plan is the {fact.name}: {worth}"
     if fact.highest is not None:
         most = words.amount(format_number(fact.highest, direction=-1))
-        return f"the new plan is the {fact.name}, as less than the highest promise, {most}, was asked for: {worth}"
+        return f"the new plan is the {fact.name}, because less than the highest promise, {most}, was requested: {worth}"
     return f"the new plan is the {fact.name}, which is proven to keep the promise, too: {worth} ({robust} for the robust plan)"
 
 

@@ -80,7 +80,7 @@ def compare(
     seeds
         The number of seeds, counted from 42 as on the command line, or the seeds themselves.
     workers
-        Number of processes. With 1 everything runs in this process, as objects that cannot be pickled require.
+        Number of processes. With 1 everything runs in this process, which is necessary for objects that cannot be pickled.
     objective
         What is maximised in place of a quantile, such as `CVaR(0.1)`; as for `learn`.
     delta
@@ -91,8 +91,8 @@ def compare(
         Cells of Box observations, as for `learn`.
     folder
         Stores every finished run, so that a later call with the same folder repeats none of them, even if this one is
-        killed. A run whose learner has changed is another run. Requires a model or a registered environment and plain
-        parameters, so that runs can be identified.
+        killed. If the code of a learner has changed, its runs are repeated. Requires a model or a registered environment
+        and plain parameters, so that runs can be identified.
     progress
         Whether to show a progress bar with the time left; by default if standard error is a terminal.
     watch

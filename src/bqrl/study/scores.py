@@ -159,7 +159,7 @@ class Experiment(Charted):
 
     @property
     def size(self) -> float:
-        """The size of the returns, at most 1; a billionth of it counts as a rounding error."""
+        """The scale of the returns, at most 1; differences below a billionth of it count as rounding errors."""
         returns = [record.points if self.known else record.returns for record in self._runs]
         return max(map(smallest_scale, returns), default=1.0)
 

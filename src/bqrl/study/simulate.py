@@ -54,8 +54,8 @@ def simulate(
         In a model, a policy in any form that `evaluate` accepts; a function or a custom Policy is called at every step, so
         it may draw its actions. In an environment, a Policy, a function of the observation, an object with
         predict(observation, deterministic=True), or "random", which draws among the actions of info["action_mask"]. A function
-        may return one probability per action, from which `seed` draws; it does not control draws within functions. A Policy
-        tracks the rewards of the environment.
+        may return one probability per action; the action is then drawn with `seed`, which does not control random draws
+        inside the function. A Policy tracks the rewards of the environment.
     episodes : int
         Number of episodes.
     seed : int, Generator or None
@@ -67,13 +67,13 @@ def simulate(
         until the environment ends or truncates them.
     states : MDP or list of str, optional
         Names of the states of a Policy, to find the state of an observation: the model for which it was planned, or
-        `record.states`. Required unless the observations are Discrete, whose numbers are the states otherwise. A state that
+        `record.states`. Required unless the observations are Discrete, because their numbers can serve as states. A state that
         the policy does not know is played by a uniformly random action; `sample.unknown` counts these episodes.
     bins
         Cells of Box observations, for a Policy that acts on cells; see `learn`.
     labels, rewards, outcome
-        For models: pass states as values; whether a policy must meet the rewards for which it was planned (see `evaluate`);
-        return the sums of this further outcome instead.
+        For models. `labels` passes states to functions as values, `rewards` says whether a policy must meet the rewards for
+        which it was planned (see `evaluate`), and `outcome` is a further outcome whose sums are returned instead.
     deterministic : bool
         If False, an object with `predict` draws its actions: from its action probabilities, if it exposes them (see
         `evaluate`), else by predict(observation, deterministic=False).

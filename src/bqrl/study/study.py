@@ -72,7 +72,10 @@ class Final:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picked:
-    """The final policy shown for a level, from the seed with the least quantile error, then buffered error, then number."""
+    """The final policy shown for a level, from the seed with the least quantile error; ties go to the least buffered error.
+
+    If this ties, too, the smallest seed decides.
+    """
 
     seed: int
     actions: IntArray  # (H, S)

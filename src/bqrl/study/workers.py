@@ -1,7 +1,7 @@
 """Workers carry out calls; `submit` returns a future, like the executors of `concurrent.futures`.
 
 `Workers` makes calls in this process. `LocalWorkers` are spawned processes with one compute thread each. Each process has its
-own pool: if a process dies, only its current call is repeated. A call fails if three processes die at it. Calls are sent by
+own pool: if a process dies, only its current call is repeated. A call fails if three processes die during it. Calls are sent by
 cloudpickle, including code that the main script or a notebook defines, so processes never import the main script. Results are
 plain data, so that they contain no copies of classes of that script.
 
@@ -40,7 +40,7 @@ ONE_THREAD = (
     "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
-MAX_DEATHS = 3  # of processes at the same call before it counts as failed
+MAX_DEATHS = 3  # number of processes that may die during a call before it counts as failed
 
 PLAYED = SimpleNamespace(count=SimpleNamespace(value=0))  # episodes of the unfinished run of this process
 

@@ -31,8 +31,8 @@ DIGITS = 0.005  # half of the last printed digit
 ERRORS = 2.0  # differences up to this number of standard errors may be chance
 VERDICTS = {
     "equal": "equal in all printed digits",
-    "chance": "within two standard errors of what our seeds give",
-    "apart": "further away than chance explains",
+    "chance": "within two standard errors of ours",
+    "apart": "further away from ours",
     "none": "without a number of ours",
 }
 QUICK = "A quick run with fewer episodes than in print: the two numbers are not comparable."

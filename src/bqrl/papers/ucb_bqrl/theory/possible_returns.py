@@ -78,7 +78,10 @@ def _charts(found: base.Found, finding: str) -> dict[str, Any]:
 
 
 CAPTIONS = {"knapsack": "Numbers of histories, possible returns (support) and lattice points by horizon."}
-NOTE = "A lattice helps if it has fewer points than there are histories; with as many bits per weight as weights, it has more."
+NOTE = (
+    "A lattice helps if it has fewer points than there are histories; if weights have as many bits as there are weights, "
+    "it has more."
+)
 KNAPSACK = base.TheoryExperiment(
     settings=KnapsackSettings, run=_run, headline=_headline, charts=_charts, captions=CAPTIONS, notes=[NOTE],
 )  # fmt: skip
