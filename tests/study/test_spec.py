@@ -37,7 +37,7 @@ MISTAKES = {
         'objectives = ["mean", "cvar:0.5"]': "study: objectives: each must have a level, which names its tables, got mean",
         'objectives = ["cvar:0.5", "quantile:0.5"]': "study: entries must differ, got 0.5, 0.5",
         'objectives = ["cvar:2", "cvar:0.5"]': "study: objective 'cvar:2': tau must be a number in",
-        'objectives = ["cvar:0.2", "cvar:0.5"]': "study: plot: the capped reference is one of quantiles",
+        'objectives = ["cvar:0.2", "cvar:0.5"]': "study: plot: the capped reference exists for quantiles only",
         "levels = [0.2, 0.2]": r"study.levels: entries must differ, got 0.2, 0.2",
     },
     'plot = ["expected", "capped"]': {

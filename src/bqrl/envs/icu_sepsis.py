@@ -22,7 +22,7 @@ from bqrl.mdp.model import MDP
 
 UNIT, STAGE = "points", "four hours"
 PACKAGE, REMEDY = "icu_sepsis", "pip install --no-deps icu-sepsis"
-LEVELS = 5  # of fluids and of vasopressors
+LEVELS = 5  # doses of fluids; vasopressors have as many
 ENDS = ("death", "survival", "end")  # the last three states
 
 

@@ -27,7 +27,7 @@ PUT = {
     "substeps": 50,
 }
 FINE: dict[str, Any] = {"trades": 21, "price_step": 0.25}
-GRID = "the price grid"  # what the optimum is proven for, if not for the published problem
+GRID = "the price grid"  # the approximation for which the optimum is proven
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,11 @@ class Published:
     objective: Objective
     params: Mapping[str, Any] = field(default_factory=dict)
     value: float | None = None  # None if no number was found
-    error: float | None = None  # as stated by the source
+    error: float | None = None  # error of the value, as stated by the source
     source: str = ""
     seen: str = ""  # "read" or "summary"
-    proven_for: str = "the problem"  # or an approximation of it
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the planner
+    proven_for: str = "the problem"  # the problem, or its approximation, for which the optimum is proven
+    options: Mapping[str, Any] = field(default_factory=dict)  # options of the planner
     slow: bool = False  # takes more than ten seconds
     files: bool = False  # needs the parameter `folder`
 

@@ -28,7 +28,7 @@ class About:
     summary: str  # one line
     story: str  # the module's docstring
     unit: str  # unit of returns
-    stage: str  # what a stage is
+    stage: str  # the period of a stage, such as "month"
     build: Callable[..., MDP]
 
 

@@ -15,7 +15,7 @@ from bqrl.laws.interval import cvar_interval, episodes_needed, lower_quantile_bo
 from bqrl.laws.law import Law
 
 CONFIDENCE = 0.95
-LEVELS = (0.05, 0.1, 0.25, 0.5)  # of the rows
+LEVELS = (0.05, 0.1, 0.25, 0.5)  # levels of the rows
 
 
 class Promise(float):

@@ -30,7 +30,7 @@ class _Log:
     def replay(self, record: Record) -> None:
         """Write every episode of a finished record, as if the run had called this callback."""
         for t, row in enumerate(record.rows()):
-            del row["episode"]  # it counts from 1
+            del row["episode"]  # records count episodes from 1, callbacks from 0
             self(t, row | {name: values[t].item() for name, values in record.notes.items()})
 
     def close(self) -> None:

@@ -172,7 +172,7 @@ def _code_texts(thing: Any, seen: dict[int, Any]) -> Iterator[str]:
             "func",
             "args",
             "keywords",
-        ):  # of decorated functions, methods and partials
+        ):  # attributes of decorated functions, methods and partials
             if package != "bqrl" and inner in dir(thing):
                 yield from walk(getattr(thing, inner))
         if not (callable(thing) or isinstance(thing, ModuleType)):

@@ -63,7 +63,7 @@ class NextPlan(NamedTuple):
     bound: float  # upper bound over all policies and all kernels of the ball, with returns of the planning grid
     nominal: float  # value of the policy under the kernel itself
     sweeps: int
-    margin: Margin | None = None  # of the best target, if the objective is the plain quantile
+    margin: Margin | None = None  # margin of the best target, if the objective is the plain quantile
 
 
 class Replanner:

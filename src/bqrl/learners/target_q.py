@@ -45,7 +45,7 @@ from bqrl.policies.target import TargetPolicy
 
 RANDOM_TARGETS = 0.5  # share of the episodes
 RENEWAL = 50  # the policy is renewed when it is older than t / RENEWAL episodes
-MAX_NUMBERS = 2**28  # in the table
+MAX_NUMBERS = 2**28  # largest size of the table
 MAX_POOLED = 2**25  # numbers of the table that an episode may visit if every transition counts for every stage
 
 

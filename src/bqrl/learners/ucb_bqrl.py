@@ -47,7 +47,7 @@ CLEAR = 2.0  # the adaptive buffer narrows when both margins exceed this number 
 MULTIPLIERS = ("visits", "theory")
 SMALL = 0.008  # multiplier of the radius of frequently visited rows; chosen on asset selling
 ENOUGH = 100  # transitions per unknown probability; its standard error is then at most 0.05
-RANDOM_CANDIDATES = 4  # with the empirical kernel and the directed one, the six of the paper
+RANDOM_CANDIDATES = 4  # the paper has six candidates: these, the empirical kernel and the directed one
 
 
 class UCBBQRL(Learner):

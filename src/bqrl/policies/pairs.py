@@ -49,7 +49,7 @@ class Pairs(NamedTuple):
     state: IntArray  # (n,)
     memory: Any  # (n,) array or list, or None without memory
     total: FloatArray  # (n,) sum of the rewards so far, in one history of each pair
-    probability: FloatArray  # (n,) of reaching each pair
+    probability: FloatArray  # (n,) probability of reaching each pair
     action: IntArray = NONE  # (n,), empty after the last stage, like the moves, and if actions are drawn
     source: IntArray = NONE  # (m,) the pair from which each move leads
     outcome: IntArray = NONE  # (m,) its outcome, an index into the arrays of the stage

@@ -131,7 +131,7 @@ class RuleTable:
                 listed = ", ".join(names[:SHORT_LIST]) + (", ..." if len(names) > SHORT_LIST else "")
                 parts.append(f"{name(a)} in {listed}")
             return "; ".join(parts)
-        met = [s for s in self.order.tolist() if actions[s] >= 0]  # with those that have one action
+        met = [s for s in self.order.tolist() if actions[s] >= 0]  # including states with a single action
         parts = []
         for i, j in zip(starts, ends, strict=True):
             low, high = label(states[i]), label(states[j])

@@ -38,7 +38,7 @@ from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy
 
 MAX_ROWS = 1_000_000
-COLUMNS = (  # in their order, without that of the stage
+COLUMNS = (  # in the order of the table, without the column of stages
     "part", "weight", "state", "action", "earned_from", "earned_to", "target", "need_from", "need_to", "need_above",
     "need_up_to", "label", "share", "probability", "worth", "reward_floor", "reward_step", "next_state", "reward", "next_label",
 )  # fmt: skip

@@ -39,7 +39,7 @@ class Problem:
 
     name: str
     identity: str  # the same in every process; empty for an unregistered environment
-    model: Any = field(compare=False)  # or the environment
+    model: Any = field(compare=False)  # the model or the environment
     label: str = ""
     form: str = ""
     given: Mapping[str, Any] = field(default_factory=dict)  # parameters in its table

@@ -25,7 +25,7 @@ from bqrl.study.store import RunSpec, Store, Timing, execute
 from bqrl.study.workers import Workers
 
 LOOK_SECONDS = 0.25
-EVIDENCE_SECONDS = 3.0  # of an unfinished run before its pace counts
+EVIDENCE_SECONDS = 3.0  # time after which the pace of an unfinished run counts
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ def described(error: BaseException) -> str:
 class Batch(NamedTuple):
     """Runs that a job needs before it can continue."""
 
-    phase: str  # what they are for
+    phase: str  # purpose of the runs
     runs: list[RunSpec]
     best: str = ""  # the best configuration so far
 
@@ -76,12 +76,12 @@ class Job:
     total_episodes: int
     phase: str = ""
     best: str = ""
-    runs: int = 0  # finished ones
-    episodes: int = 0  # of finished runs
+    runs: int = 0  # finished runs
+    episodes: int = 0  # episodes of finished runs
     timed: int = 0  # episodes whose cost is known
-    seconds: float = 0.0  # of these episodes, without compilation
-    missing: int = 0  # runs that it waits for
-    outcome: Any = None  # what a generator returned
+    seconds: float = 0.0  # time of these episodes, without compilation
+    missing: int = 0  # number of runs that the job waits for
+    outcome: Any = None  # return value of the generator `steps`
     over: bool = False
     failed: bool = False
 
@@ -105,7 +105,7 @@ def seconds_left(jobs: Sequence[Job], played: int, elapsed: float, workers: int)
     if all(job.timed for job in rest):
         costs = [job.seconds / job.timed for job in rest]
         total = sum(episodes * cost for episodes, cost in zip(left, costs, strict=True))
-        ahead = played * min(costs, default=0.0)  # it is not known which job these belong to
+        ahead = played * min(costs, default=0.0)  # their job is not known, so they count at the lowest cost
         return max(0.0, total - ahead) / workers
     if len(rest) == 1 and played and elapsed > EVIDENCE_SECONDS:
         return (left[0] - played) * elapsed / played

@@ -108,7 +108,7 @@ def settings_of(
         given[name] = {**given[name], **table} if both else table
     if "quick" in kind.model_fields:
         given["quick"] = quick
-    try:  # from JSON, strict validation reads lists as tuples
+    try:  # strict validation turns lists into tuples only from JSON
         return kind.model_validate_json(json.dumps(given, default=str), context={"folders": folders})
     except ValidationError as found:
         messages = [_message(error, kind, changes) for error in found.errors()]

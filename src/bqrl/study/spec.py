@@ -42,7 +42,7 @@ class Tuning(Settings):
     points: Annotated[int, Field(ge=2)]
     rungs: Annotated[tuple[tuple[Count, Count], ...], Field(min_length=1)]  # (configurations, episodes)
     seeds: Annotated[Seeds, Field(min_length=1)]
-    level: Level = 0.5  # for learners that do not train for a level
+    level: Level = 0.5  # level at which a learner is tuned if it does not train for a level
     tail: Level = 0.1  # share of the last episodes whose mean return breaks ties
 
     @model_validator(mode="after")
@@ -65,7 +65,7 @@ class Entry(Settings):
     open: str = ""  # what the published source leaves open about it
     key: Annotated[str, Field(max_length=0)] = ""  # its name in the settings; set by the study, never in a file
     _maker: Any = PrivateAttr()  # the name of a learner of the library, else the class
-    _code: str = PrivateAttr()  # of a learner that is not part of it
+    _code: str = PrivateAttr()  # digest of the code of a learner that is not part of the library
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Entry:
@@ -108,14 +108,14 @@ class StudyTable(Settings):
     title: Line = ""
     unit: Text | None = None  # unit of returns; by default that of the problem, and likewise for the name of a stage
     stage: Text | None = None
-    levels: Levels = ()  # of quantiles
-    objectives: Annotated[tuple[Text, ...], Different] = ()  # in place of levels; each has a level of its own
+    levels: Levels = ()  # quantile levels
+    objectives: Annotated[tuple[Text, ...], Different] = ()  # in place of levels; no two have the same level
     plot: tuple[Measure, ...] = ()  # measure of the main table of each level; by default "exact"
     episodes: Count
     delta: Level = DELTA
-    seeds: Annotated[Seeds, Field(min_length=2)]  # held out: tables and figures
+    seeds: Annotated[Seeds, Field(min_length=2)]  # held-out seeds, for tables and figures
     replication_seeds: Seeds = ()  # further seeds, which show the variation between seeds
-    variant_seeds: Seeds = ()  # on the variants of the problem
+    variant_seeds: Seeds = ()  # seeds of the runs on the variants of the problem
 
     @model_validator(mode="after")
     def _check(self) -> StudyTable:
@@ -130,7 +130,7 @@ class StudyTable(Settings):
             given = f"{len(self.plot)} for {len(goals)} levels"
             raise ValueError(f"plot must name one measure per level, got {given}")
         if "capped" in self.plot and self.objectives:
-            raise ValueError("plot: the capped reference is one of quantiles, got it beside objectives")
+            raise ValueError("plot: the capped reference exists for quantiles only, got 'capped' with objectives")
         return self
 
     @property

@@ -33,7 +33,7 @@ from bqrl.study.problems import Problem, canonical_json, file_name
 from bqrl.study.workers import PLAYED
 from bqrl.versions import fingerprint
 
-FORMAT = 4  # of a result file
+FORMAT = 4  # version of the format of result files
 LOG = f"{RUNS}/study.log"
 TIME = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "  # beginning of a line of the log
 DONE = re.compile(rf"{TIME}done (\S+) core=([0-9.]+) episode=([0-9.]+): ", re.MULTILINE)
@@ -52,12 +52,12 @@ class RunSpec:
     episodes: int
     delta: float
     seed: int
-    horizon: int | None = None  # of an environment
-    bins: Any = None  # of an environment
+    horizon: int | None = None  # for an environment
+    bins: Any = None  # for an environment
     notes: bool = False  # whether the learner's notes are stored
     key: str = ""  # name of the run if it is not stored
-    code: str = field(default_factory=fingerprint)  # of the library
-    own_code: str = ""  # of a learner that is not part of the library
+    code: str = field(default_factory=fingerprint)  # digest of the code of the library
+    own_code: str = ""  # digest of the code of a learner that is not part of the library
 
     @property
     def identity(self) -> dict[str, Any]:

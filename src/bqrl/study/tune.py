@@ -24,7 +24,7 @@ TIE = 1e-9  # relative to the size of the returns; sums of gaps that differ by l
 class Trial:
     """One configuration in one rung."""
 
-    place: int  # in the grid
+    place: int  # index in the grid
     value: float
     scores: tuple[tuple[float, float], ...]  # per validation seed: cumulative gap, mean return of the last episodes
 
@@ -50,7 +50,7 @@ class Rung:
 
     episodes: int
     trials: tuple[Trial, ...]
-    size: float = 1.0  # of the returns
+    size: float = 1.0  # scale of the returns
 
     @property
     def tie(self) -> float:

@@ -83,7 +83,7 @@ class LocalWorkers(Workers):
         self.size = cores if size is None else whole(size, "workers", 1)
         self.capacity = 2 * self.size  # the processes proceed while the caller stores results
         self._threads = ThreadPoolExecutor(self.size, initializer=_block_interrupts)
-        self._pools: dict[int, tuple[ProcessPoolExecutor, Any]] = {}  # by thread: one process, and its counter
+        self._pools: dict[int, tuple[ProcessPoolExecutor, Any]] = {}  # by thread: one process and its counter
         self._closed = False
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
@@ -113,7 +113,7 @@ class LocalWorkers(Workers):
                 count = context.RawValue("q", 0)  # only one process writes it
                 self._pools[key] = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(count,)), count
                 environment, main = os.environ, vars(sys.modules["__main__"])
-                hidden = dict.fromkeys(("__file__", "__spec__"))  # by which a process finds the main script
+                hidden = dict.fromkeys(("__file__", "__spec__"))  # a process would find the main script by these
                 with _override(environment, dict.fromkeys(ONE_THREAD, "1")), _override(main, hidden):
                     self._pools[key][0].submit(int)  # starts the process, which inherits the environment
             return self._pools[key][0]

@@ -43,7 +43,7 @@ from bqrl.theory.plateau import PlateauBounds, plateau_bounds
 from bqrl.theory.schedule import Schedule, as_function, buffer_horizon, buffering_sum
 
 MAX_SUMMED_LAWS = 5_000  # number of laws up to which Delta_beta is summed exactly
-STATEMENTS = {"theorem 1": "_theorem", "corollary 1": "_corollary", "ours": "_ours"}  # with their buffering terms
+STATEMENTS = {"theorem 1": "_theorem", "corollary 1": "_corollary", "ours": "_ours"}  # methods for the buffering term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
