@@ -42,8 +42,8 @@ def test_an_objective_is_a_value():
         (lambda: Quantile(1.0), "tau must be below 1"),
         (lambda: Buffered(0.1, 0.2), r"beta must be a number in \[0, tau\]"),
         (lambda: Buffered(0.1, 0.0), "use Quantile"),
-        (lambda: check_objective(CVaR(0.1), tau=0.2), "not be given beside the objective CVaR at 0.1"),
-        (lambda: check_objective(CVaR(0.1), beta=0.05), "beta must not be given beside"),
+        (lambda: check_objective(CVaR(0.1), tau=0.2), "not be given together with the objective CVaR at 0.1"),
+        (lambda: check_objective(CVaR(0.1), beta=0.05), "beta must not be given together"),
         (lambda: check_objective(0.1, tau=0.2), "tau must be given once"),
     ],
 )

@@ -289,7 +289,7 @@ def check_objective(given: Any, tau: Any = None, beta: Any = 0.0) -> Objective:
     if isinstance(given, Objective):
         if tau is not None or beta != 0.0:
             name, value = ("tau", tau) if tau is not None else ("beta", beta)
-            raise bad_value(name, value, f"not be given beside the objective {given.label}", remedy="omit it")
+            raise bad_value(name, value, f"not be given together with the objective {given.label}", remedy="omit it")
         return given
     if isinstance(tau, Objective):
         raise bad_type(

@@ -4,13 +4,13 @@ The world numbers observations in the order in which they appear. State 0, `END`
 stands for every state that the current plan does not know, in which actions are drawn uniformly. An episode that is truncated
 stops without a transition to the end: truncation is not termination.
 
-The learner plans on the model of what was seen: an outcome of a row (s, a) is a pair of successor and reward, and first states
-have their observed frequencies. The rows have a prior for the unseen: each lists two more outcomes, an end with the highest and
-one with the lowest sum of rewards that followed any step so far. A row that was never tried is therefore a gamble between the
-best and the worst sum so far, and each learner weighs it by its own rule (posterior, ball or bonus). If all sums so far are
-equal, 1 is added to the highest, so that exploration can gain something.
+The learner plans on the empirical model: an outcome of a row (s, a) is an observed pair of successor and reward, and first
+states have their observed frequencies. The rows have a prior for the unseen: each lists two more outcomes, an end with the
+highest and one with the lowest sum of rewards that followed any step so far. A row that was never tried is therefore a gamble
+between the best and the worst sum so far, and each learner weighs it by its own rule (posterior, ball or bonus). If all sums
+so far are equal, 1 is added to the highest, so that exploration can gain something.
 
-New outcomes change the model, so the learner is built anew on the larger model and observes all episodes again. This happens
+New outcomes change the model, so the learner is rebuilt on the larger model and observes all episodes again. This happens
 when the number of episodes has grown by the share GROWTH since the last build if there were new outcomes, and by the share
 REFRESH otherwise. From the first episode with a new outcome until then, the learner observes no episodes.
 
@@ -203,7 +203,7 @@ class Growing(Learner):
         return 1 + max([NEW, *(int(episode.states.max()) for episode in self._episodes)])
 
     def _model(self, S: int, A: int) -> MDP:
-        """Return the model of what was seen, with uniform rows; it has no rows for actions that were never allowed."""
+        """Return the model of the observed outcomes, with uniform rows; it has no rows for actions that were never allowed."""
         highest = self._highest if self._highest > self._lowest else self._lowest + 1.0
         unseen = {(END, highest): None, (END, self._lowest): None}
         rows = [

@@ -133,7 +133,7 @@ class PSRL(Learner):
         return self._units.collect(np.asarray(worth))
 
     def plan(self) -> TargetPolicy:
-        """Return the plan for a kernel drawn from the posterior, or for the posterior mean if the former costs too much."""
+        """Return the plan for a kernel drawn from the posterior, or for the posterior mean if that plan costs too much."""
         if self.window == "centred":
             level, buffer = centred_window(self.level, self.t, self.beta)
         else:

@@ -358,7 +358,7 @@ class Run:
         try:
             self._restore(arrays)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as fault:
-            raise damage_error("a checkpoint of this run", fault, "; remove it to start anew") from None
+            raise damage_error("a checkpoint of this run", fault, "; remove it to start again") from None
 
     def _restore(self, arrays: dict[str, Any]) -> None:
         """Continue from `state()`; raise ValueError, KeyError or TypeError if it is damaged."""

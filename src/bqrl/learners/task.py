@@ -6,7 +6,7 @@ An MDP provides all three. There are four kinds of Gymnasium environment:
 - An environment with a transition table (FrozenLake, CliffWalking, Taxi, ...): episodes are played in the environment itself,
   and the table is the MDP that scores the policies. The learner knows only its structure and, if it needs them, the rewards.
 - Any other environment with Discrete actions and observations that can be numbered (`mdp/observations.py`). Runs are not scored.
-  Learners that need the reward function plan on the model of what was seen (`bqrl.learners.open_world`). For the others, every
+  Learners that need the reward function plan on the empirical model (`bqrl.learners.open_world`). For the others, every
   state of the observation space may follow every other; one additional state, the last, marks the end of an episode.
 - An environment with Box observations and Discrete actions, for a learner that `observes`: runs are not scored.
 

@@ -8,7 +8,7 @@
                    the learner is a name, "module:Class" or "file.py:Class", which may lie in the folder of the study file
 [variants.KEY]     parameters of the problem to change; the final configurations also run there
 [final_policy]     learner, leave_out: whose final policy is written, and which states are left out
-[quick.study]      settings that a quick run replaces; [quick.tuning] likewise
+[quick.study]      settings that a quick run replaces; also [quick.tuning]
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class StudyTable(Settings):
 
     name: Text
     title: Line = ""
-    unit: Text | None = None  # unit of returns; by default that of the problem, and likewise for the name of a stage
-    stage: Text | None = None
+    unit: Text | None = None  # unit of returns; by default that of the problem
+    stage: Text | None = None  # name of a stage; by default that of the problem
     levels: Levels = ()  # quantile levels
     objectives: Annotated[tuple[Text, ...], Different] = ()  # in place of levels; no two have the same level
     plot: tuple[Measure, ...] = ()  # measure of the main table of each level; by default "exact"

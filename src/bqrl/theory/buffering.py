@@ -3,7 +3,7 @@
     Delta_beta = max over deterministic policies of Q_tau(G) - Q_tau^beta(G)        two-sided, as in Theorem 1
     x* - max over policies of Q_tau^beta(G)                                         one-sided, the cost to the best policy
 
-Both are zero for small beta (up to rho_tau and rho*, respectively), and neither decreases in beta.
+The first is zero up to beta = rho_tau, the second up to beta = rho*; neither decreases in beta.
 
 Corrected: Q_tau^beta <= Q_tau, so the buffered value of the policy played never exceeds its quantile. The paper's
 decomposition contains 2 Delta_beta; one of the two terms can be dropped, and the other is needed for the optimal policy
