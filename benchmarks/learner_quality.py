@@ -1,6 +1,6 @@
 """Cumulative gap against the exact optimum at episode 2000, and expected-return regret, for every learner.
 
-Shipped defaults, seeds of its own; uniform, geometric and two-humped offers; tau 0.1, 0.5, 0.9. Takes some minutes.
+All learners have their default parameters. Uniform, geometric and two-humped offers; tau 0.1, 0.5, 0.9. Takes some minutes.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import numpy as np
 OFFERS = ("uniform", "geometric", "two-humped")
 LEVELS = (0.1, 0.5, 0.9)
 LEARNERS = [
+    ("psrl", "psrl", {}),
     ("ucb-bqrl (target)", "ucb-bqrl", {"planner": "target"}),
     ("ucb-bqrl (target, adaptive buffer)", "ucb-bqrl", {"planner": "target", "buffer": "adaptive"}),
     ("ucb-bqrl (target, no buffer)", "ucb-bqrl", {"planner": "target", "buffer": "point"}),

@@ -46,8 +46,9 @@ def test_one_entry_adds_a_learner_everywhere(monkeypatch):
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_every_learner_serves_an_objective_or_refuses_it_in_one_line(name, goal):
     if not serves(LEARNERS[name], goal):
-        kinds = ", ".join(kind.__name__ for kind in LEARNERS[name].objectives)
-        with pytest.raises(ValueError, match=f"be one of {kinds} for the learner {name}, got ") as caught:
+        kinds = [kind.__name__ for kind in LEARNERS[name].objectives]
+        rule = ("one of " if len(kinds) > 1 else "") + ", ".join(kinds)
+        with pytest.raises(ValueError, match=f"must be {rule} for the learner {name}, got ") as caught:
             bqrl.learn("SafeOrRisky", name, objective=goal, episodes=3)
         assert "\n" not in str(caught.value)
         return

@@ -314,7 +314,11 @@ BAD = {
     "a sum below 1": (np.full((10, 26, 2), 0.4), PolicyError, "sum to 1, got 0.8"),
     "a negative probability": (np.broadcast_to([1.5, -0.5], (10, 26, 2)), PolicyError, "must not be negative"),
     "nan": (np.full((10, 26, 2), np.nan), PolicyError, "sum to 1, got nan"),
-    "a function of one argument": (lambda h: 0, ArgumentTypeError, "take two arguments, stage and state, got"),
+    "a function of one argument": (
+        lambda h: 0,
+        ArgumentTypeError,
+        "take two arguments, stage and state, got a function of (h)",
+    ),
     "a function of no action": (
         lambda h, s: None,
         PolicyError,

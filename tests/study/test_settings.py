@@ -77,7 +77,7 @@ def test_a_file_extends_another(study_file, tmp_path):
     ("learner", "message"),
     [
         ("own.py:Nine", "learner must name a class of own.py, got 'Nine'; did you mean 'Mine'?"),
-        ("owl.py:Mine", "learner must name a file, got 'owl.py:Mine'; did you mean 'own.py'?"),
+        ("owl.py:Mine", "learner must name an existing file, got 'owl.py:Mine'; did you mean 'own.py'?"),
         ("own.py:np", "learner must name a Learner class or a function (task, rng), got 'own.py:np'"),
         ("wrong.py:Mine", "learner 'wrong.py:Mine': wrong.py cannot be imported (ZeroDivisionError: division by zero)"),
         ("no_such.module:Mine", "no_such.module cannot be imported (ModuleNotFoundError: No module named 'no_such')"),

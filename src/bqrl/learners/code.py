@@ -75,7 +75,7 @@ def _module_of_file(path: Path, address: str) -> ModuleType:
     path = path.resolve()
     if not path.is_file():
         near = nearest(path.name, [other.name for other in path.parent.glob("*.py")], listed=False)
-        raise ArgumentError(f"learner must name a file, got {address!r}{near}", name="learner", value=address)
+        raise ArgumentError(f"learner must name an existing file, got {address!r}{near}", name="learner", value=address)
     content = path.read_bytes()
     # a changed file is read again
     name = f"{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:12]}"

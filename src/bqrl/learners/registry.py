@@ -105,8 +105,8 @@ def check_served(maker: Maker, objective: Objective) -> None:
         remedy = "choose one that can be written as text, such as cvar:0.1"
         raise bad_value("objective", objective, "have a written form in records", objective.label, remedy=remedy)
     if not serves(maker, objective):
-        names = ", ".join(kind.__name__ for kind in maker.objectives)  # type: ignore[attr-defined]
-        rule = f"be one of {names} for the learner {getattr(maker, 'name', '')}"
+        names = [kind.__name__ for kind in maker.objectives]  # type: ignore[attr-defined]
+        rule = f"be {'one of ' if names[1:] else ''}{', '.join(names)} for the learner {getattr(maker, 'name', '')}"
         others = [name for name, one in LEARNERS.items() if one.objectives is None]
-        remedy = f"{', '.join(others)} learn for the mean, and any objective scores them"
+        remedy = f"{', '.join(others)} learn for the mean and can be scored by any objective"
         raise bad_value("objective", objective, rule, objective.label, remedy=remedy)

@@ -243,11 +243,14 @@ def _tabulate_predict(mdp: MDP, seen: Callable[[Any], Any], states: Sequence[Any
 def _check_arguments(act: Callable[..., Any]) -> None:
     """Raise ArgumentTypeError unless a function can be called with a stage and a state."""
     try:
-        inspect.signature(act).bind(0, 0)
-    except TypeError as fault:
-        raise bad_type("policy", act, "take two arguments, stage and state", f"a function with {fault}") from None
+        signature = inspect.signature(act)
     except ValueError:  # compiled functions have no signature
-        pass
+        return
+    try:
+        signature.bind(0, 0)
+    except TypeError:
+        got = f"a function of ({', '.join(signature.parameters)})"
+        raise bad_type("policy", act, "take two arguments, stage and state", got) from None
 
 
 def _tabulate_function(mdp: MDP, act: Callable[[int, int], Any]) -> tuple[MDP, Policy]:
