@@ -107,6 +107,9 @@ def test_bad_policies_get_one_line(env, policy, options, error, message):
 def test_an_action_that_the_environment_does_not_have_is_refused():
     with pytest.raises(PolicyError, match="the action in state 0 at stage 1 must be from 0 to 3, got 9"):
         episode(gym.make("FrozenLake-v1"), bqrl.MarkovPolicy(np.full((2, 16), 9)), horizon=2)
+    for answer in (9, -1, 0.5, "stick", None, np.array([9])):  # once a bare AssertionError of the environment
+        with pytest.raises(PolicyError, match="the action at stage 1 must be a whole number from 0 to 1, got "):
+            simulate("Blackjack-v1", lambda hand, answer=answer: answer, episodes=1, seed=4)
 
 
 def test_a_function_of_the_observation_may_return_probabilities():

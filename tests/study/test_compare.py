@@ -322,7 +322,7 @@ def test_several_problems_are_compared_at_once_and_kept(problem, tmp_path):
     with pytest.raises(ArgumentError, match="problem must be one of 'small', 'other', got 'none'"):
         suite["none"]
     assert list(compare([problem, "SafeOrRisky"], ["sarsa"], **given)) == ["problem 1", "SafeOrRisky"]
-    for wrong, message in (([], "at least one problem"), (["SafeOrRisky"] * 2, "its own name of one line")):
+    for wrong, message in (([], "at least one problem"), (["SafeOrRisky"] * 2, "different one-line names")):
         with pytest.raises(ArgumentError, match=message):
             compare(wrong, ["sarsa"], **given)
 

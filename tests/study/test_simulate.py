@@ -85,7 +85,9 @@ def test_models_and_names_of_problems_are_simulated_as_before():
         (lambda: bqrl.simulate("FrozenLake-v1", "random", labels=True), ArgumentError, "labels must be left out for an environ"),
         (lambda: bqrl.simulate("FrozenLake-v1", bqrl.MarkovPolicy(np.zeros((3, 16), int)), horizon=4), PolicyError,
          "the policy must have at least 4 stages, got H=3; lower horizon"),
-        (lambda: bqrl.simulate("Blackjack-v9", "random", horizon=2), ArgumentError, "Blackjack-v9"),
+        (lambda: bqrl.simulate("Blackjack-v9", "random", horizon=2), ArgumentError,
+         "problem must be a known environment, got 'Blackjack-v9'"),
+        (lambda: bqrl.simulate("Blackjak", "random"), ArgumentError, "did you mean 'Blackjack'"),
         (lambda: bqrl.evaluate("Blackjack-v1", "random"), ArgumentError, "else score the policy with bqrl.simulate"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from bqrl.checks import bad_type, bad_value
+from bqrl.checks import bad_type, bad_value, one_line
 from bqrl.errors import EpisodeError, PolicyError
 from bqrl.loops.draws import draw
 from bqrl.mdp.arrays import BoolArray
@@ -80,12 +80,17 @@ class CallingPlayer:
             return self.space.sample() if mask is None else self.space.sample(mask=mask.astype(np.int8))
         masks = {"action_masks": mask} if self.masked and mask is not None else {}
         action = self.policy(observation, **masks)
-        if not isinstance(self.space, Discrete) or isinstance(action, (int, str)):
+        if not isinstance(self.space, Discrete):
             return action
-        if self.space.n > 1 and np.size(action) == self.space.n:
+        first, n = int(self.space.start), int(self.space.n)
+        if n > 1 and np.size(action) == n:
             shares = np.asarray(action, dtype=np.float64).reshape(-1)
-            return drawn_action(shares, float(self.chance.random()), h, state=str(observation)) + int(self.space.start)
-        return action.reshape(-1)[0] if isinstance(action, np.ndarray) and action.size == 1 else action
+            return drawn_action(shares, float(self.chance.random()), h, state=str(observation)) + first
+        action = action.reshape(-1)[0] if isinstance(action, np.ndarray) and action.size == 1 else action
+        if not self.space.contains(action):
+            rule = f"must be a whole number from {first} to {first + n - 1}"
+            raise PolicyError(f"the action at stage {h + 1} {rule}, got {one_line(action)}", stage=h, action=action)
+        return action
 
     def learn(self, h: int, reward: float, after: Any) -> None:
         """Remember nothing."""

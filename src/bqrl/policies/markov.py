@@ -86,7 +86,8 @@ def to_markov(policy: Policy, mdp: MDP, rewards: str = THIS_MODEL) -> MarkovPoli
             s, a = int(pairs.state[other.argmax()]), int(pairs.action[other.argmax()])
             raise PolicyError(
                 f"the policy must play one action in state {mdp.state_label(s)} at stage {h + 1}, got {a} and "
-                f"{int(actions[h, s])}: it depends on its memory; use to_labels", stage=h, state=s, action=int(actions[h, s]),
+                f"{int(actions[h, s])}: it depends on its memory; use to_labels, or solve with rule=",
+                stage=h, state=s, action=int(actions[h, s]),
             )  # fmt: skip
         missing = actions[h] < 0  # states that are never reached get any available action
         actions[h, missing] = mdp.stage(h).available.argmax(axis=1)[missing]

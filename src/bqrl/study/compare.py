@@ -175,7 +175,8 @@ def _problems(given: Any) -> dict[str, Problem]:
         source = source_of(given[one] if isinstance(given, Mapping) else one)
         name = str(one) if isinstance(one, str) else f"problem {i}" if source.name == "model" else source.name
         if not is_one_line(name) or not name or name in found:
-            text = f"problem must give each one its own name of one line, got {one_line(name)}; pass a dict: {{name: problem}}"
+            rule = "problem must hold problems with different one-line names"
+            text = f"{rule}, got {one_line(name)}; pass a dict: {{name: problem}}"
             raise ArgumentError(text, name="problem", value=name)
         found[name] = source
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import cloudpickle
@@ -25,6 +26,7 @@ from bqrl.policies.in_env import play_steps, player_of, state_names
 from bqrl.policies.protocol import PLANNED, THIS_MODEL
 from bqrl.study.workers import LocalWorkers
 
+VERSION = re.compile(r"-v\d+$")  # the end of a Gymnasium id
 Block = tuple[FloatArray, int, int]  # returns, number of episodes cut off, number with unknown states
 
 
@@ -138,9 +140,9 @@ def play_block(env: Any, first: int, last: int, facts: dict[str, Any]) -> Block:
 
 
 def _is_environment(problem: Any) -> bool:
-    """Return whether a problem is a Gymnasium environment or the id of one that is not a problem of ours."""
+    """Return whether a problem is a Gymnasium environment, or an id with a version that is not one of our problems."""
     if isinstance(problem, str):
-        return problem in registry and not problem.startswith("bqrl/")
+        return not problem.startswith("bqrl/") and (problem in registry or VERSION.search(problem) is not None)
     return isinstance(problem, gym.Env) and not isinstance(problem, MDP)
 
 
