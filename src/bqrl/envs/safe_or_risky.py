@@ -1,8 +1,8 @@
 """Safe or risky: at each stage a sure small reward, or a larger one that may fail.
 
 The risky choice pays 3 with probability 0.55, a mean of 1.65 against the sure 1. How often to take it depends on the level and on
-what has been collected so far, so no rule that depends on the stage alone is optimal for a quantile. Illustrative numbers of
-our own.
+what has been collected so far, so no rule that depends on the stage alone is optimal for a quantile.
+Illustrative numbers of our own.
 """
 
 from __future__ import annotations
