@@ -91,5 +91,7 @@ def test_choosing_by_cvar_state_by_state_is_worth_nothing(tau, regret):
         laws = [stake(bets, capital, k) for k in range(9)] if bets else [{0.0: 1.0}]
         return max(laws, key=lambda law: round(cvar(law), 9))
 
-    assert [cvar(stake(6, 16.0, k)) / 256 for k in range(9)] == pytest.approx([-k * regret for k in range(9)], abs=1e-12)
+    assert [cvar(stake(6, 16.0, k)) / 256 for k in range(9)] == pytest.approx(
+        [-k * regret for k in range(9)], abs=1e-12
+    )
     assert bqrl.solve(make("BettingGame", stakes="eighths", win_probability=0.8, bets=4), bqrl.CVaR(tau)).value > 2.0
