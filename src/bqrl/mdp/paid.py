@@ -10,14 +10,15 @@ include those in the other. Probabilities do not matter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, floats_of, require, whole_numbers_of
-from bqrl.mdp.derived import per_structure
-from bqrl.mdp.model import MDP
+
+if TYPE_CHECKING:
+    from bqrl.mdp.model import MDP
 
 SAME = 1e-9  # rewards whose difference is at most this, relative to their size, are equal
 
@@ -64,7 +65,7 @@ class Paid:
 
     def fault(self, mdp: MDP) -> Fault | None:
         """Return a transition that can occur in `mdp` and has another reward there; None if there is none."""
-        other = paid(mdp)
+        other = mdp.paid
         if other is self or all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in ("row_start", "successor", "reward")
         ):
@@ -86,12 +87,6 @@ class Paid:
         """Return the rewards as plain arrays."""
         arrays = {f"paid_{name}": getattr(self, name) for name in ("row_start", "successor", "reward")}
         return {"paid_shape": np.array([self.S, self.A]), **arrays}
-
-
-@per_structure
-def paid(mdp: MDP) -> Paid:
-    """Return the rewards of a model; its arrays are not copied."""
-    return Paid(S=mdp.S, A=mdp.A, row_start=mdp.row_start, successor=mdp.successor, reward=mdp.reward)
 
 
 def paid_from_arrays(arrays: dict[str, Any], H: int, S: int) -> Paid | None:

@@ -12,8 +12,8 @@ from bqrl.checks import bad_type, bad_value, whole
 from bqrl.display import Charted
 from bqrl.laws.objectives import Buffered, CVaR, Objective, Quantile
 from bqrl.mdp.grid_step import GridModel
-from bqrl.mdp.model import MDP
-from bqrl.mdp.unstored import StepModel, check_model
+from bqrl.mdp.model import MDP, check_model
+from bqrl.mdp.unstored import StepModel
 from bqrl.planners.cvar import CVaRCurve, cvar_curve, cvar_on_pairs
 from bqrl.planners.earned import MAX_CURVE_WORK
 from bqrl.planners.evaluate import BRACKET_POINTS

@@ -16,8 +16,8 @@ from bqrl.laws.law import Law, size_of
 from bqrl.laws.objectives import Mean, check_levels, quantile_objective
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import distinct_rewards
+from bqrl.mdp.grid import is_dense
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import is_dense
 from bqrl.mdp.stage import Stage
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
 from bqrl.planners.facts import RoundedLaw

@@ -28,15 +28,13 @@ from bqrl.display import in_words
 from bqrl.errors import SizeError
 from bqrl.laws.law import size_of
 from bqrl.loops.layout import Goal
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
-from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, action_dtype, read_only
+from bqrl.mdp.grid import Grid, Lattice, by_products
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import by_products
 from bqrl.mdp.search import Progress
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.step_kernel import StepKernel
 from bqrl.planners.sweep import NO_TABLE, SHORTFALL, TIE_TOL, SharedSweep, StageKernel, at_start
-from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import Near, StageTables, TargetPolicy
 
 EXTRA = 1  # columns above the highest return: the cost is 1{n > 0}

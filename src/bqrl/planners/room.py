@@ -22,13 +22,12 @@ from bqrl.errors import SizeError
 from bqrl.loops.backward import sweep_rows, sweep_rows_threads
 from bqrl.loops.layout import Moves, Rows
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import read_only
+from bqrl.mdp.arrays import action_dtype, read_only
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid, rounded_grid
-from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice
-from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import by_products
+from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice, by_products
+from bqrl.mdp.model import MDP, check_model
 from bqrl.mdp.search import SWEEP_SECONDS
-from bqrl.mdp.unstored import StepModel, check_model
+from bqrl.mdp.unstored import StepModel
 from bqrl.planners.cluster import NO_GOAL, Cluster, Pass, as_cluster, pass_bytes
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.on_demand import (
@@ -47,7 +46,6 @@ from bqrl.planners.on_demand import (
     values_bytes,
     widest,
 )
-from bqrl.policies.protocol import action_dtype
 
 MAX_BYTES = 4 * 2**30
 SAMPLE_BYTES = 2**28  # of the values of the next stage in a sample

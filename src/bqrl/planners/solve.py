@@ -16,8 +16,8 @@ from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import Buffered, CVaR, Mean, Objective, Quantile, check_objective
 from bqrl.mdp.find_grid import cut_to_possible
 from bqrl.mdp.grid_step import GridModel
-from bqrl.mdp.model import MDP
-from bqrl.mdp.unstored import StepModel, check_model
+from bqrl.mdp.model import MDP, check_model
+from bqrl.mdp.unstored import StepModel
 from bqrl.planners.at_least import plan_at_least
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.chance import Chance, plan_chance

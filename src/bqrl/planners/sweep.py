@@ -25,14 +25,11 @@ from bqrl.loops.backward import plain_products, plain_rows, reduce_rows, sweep_r
 from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
 from bqrl.loops.threads import THREADS_FROM, by_numpy, run_loop
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
-from bqrl.mdp.derived import per_model
-from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, per_model, read_only
+from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, by_products, row_shift
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import BLOCK_BYTES, DENSE_FROM, by_products, row_shift
 from bqrl.mdp.stage import Stage
 from bqrl.mdp.unstored import StepModel
-from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import TargetPolicy
 
 TIE_TOL = 1e-13  # values whose relative difference is at most this tie, and the mean decides

@@ -24,8 +24,7 @@ from bqrl.display import Charted
 from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin
 from bqrl.laws.objectives import Quantile, check_levels
-from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.derived import per_model
+from bqrl.mdp.arrays import FloatArray, per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, lattice, returns_grid, rounded_grid
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bqrl.loops.earned import find_totals
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import Fault, Paid
-from bqrl.policies.protocol import ActionArray, Policy
+from bqrl.policies.protocol import Policy
 
 
 class Earned(NamedTuple):

@@ -11,11 +11,11 @@ import numpy as np
 
 from bqrl.errors import SizeError
 from bqrl.loops.layout import Tables
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import Fault
-from bqrl.policies.protocol import ActionArray, Policy
+from bqrl.policies.protocol import Policy
 
 
 class StageTables(Sequence[ActionArray]):

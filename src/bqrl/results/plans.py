@@ -15,8 +15,7 @@ from bqrl.display import Watch, format_number, level_name, percent, plural
 from bqrl.errors import ArgumentError, PolicyError, SizeError
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Buffered, CVaR, Objective, Quantile
-from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.derived import digest
+from bqrl.mdp.arrays import FloatArray, digest
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Observations
 from bqrl.planners.at_least import smaller_margins
