@@ -22,8 +22,7 @@ from bqrl.planners.on_demand import (
     values_first,
     widest,
 )
-from bqrl.planners.room import sweep_bytes
-from bqrl.planners.sweep import rounding_error, sweep
+from bqrl.planners.sweep import rounding_error, sweep, sweep_bytes
 
 LEVELS = st.sampled_from([0.1, 0.25, 0.5, 0.9])
 

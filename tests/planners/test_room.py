@@ -9,7 +9,8 @@ import bqrl
 from bqrl.errors import SizeError
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.planners.on_demand import on_demand_bytes, stage_line
-from bqrl.planners.room import Room, check_memory, check_room, exact_grid, forecast, sweep_bytes
+from bqrl.planners.room import Room, check_memory, check_room, exact_grid, forecast
+from bqrl.planners.sweep import sweep_bytes
 
 
 def chain(H=80, S=12):

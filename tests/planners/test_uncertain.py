@@ -314,7 +314,7 @@ def test_missing_mass_against_a_linear_programme(monkeypatch, path, seed):
     missing = half * rng.random((H, S * A))
     if path != "one call":
         monkeypatch.setattr("bqrl.planners.sweep.SMALL_WORK", 0)
-    monkeypatch.setattr("bqrl.mdp.passes.SMALL_STATES", 1 if path == "products" else 10**6)
+    monkeypatch.setattr("bqrl.mdp.grid.SMALL_STATES", 1 if path == "products" else 10**6)
     columns = lattice(mdp)
     found = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
     value = np.zeros((S, int(columns.size[H]) + 1))

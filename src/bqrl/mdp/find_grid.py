@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import whole
+from bqrl.loops.backward import extend_ends, plain_ends
+from bqrl.loops.threads import by_numpy
 from bqrl.mdp.arrays import FloatArray, IntArray, per_structure, read_only
 from bqrl.mdp.grid import (
     EMPTY,
@@ -304,11 +306,10 @@ def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     least, most = np.zeros((2, mdp.H + 1), per_outcome.dtype)
     parts = _stage_slices(mdp, per_outcome)
     for h in range(mdp.H - 1, -1, -1):
-        after, ends, stage = ends, np.zeros_like(ends), mdp.stage(h)
-        starts = stage.row_start[:: mdp.A]
-        acting = np.flatnonzero(starts[1:] > starts[:-1])  # a state without actions keeps 0: it is never reached
-        for side, extreme in enumerate((np.minimum, np.maximum)):
-            ends[acting, side] = extreme.reduceat(parts[h] + after[stage.successor, side], starts[acting])
+        after, ends, stage = ends, np.empty_like(ends), mdp.stage(h)
+        starts = read_only(np.ascontiguousarray(stage.row_start[:: mdp.A]))
+        extend: Callable[..., None] = plain_ends if by_numpy(stage.successor.size) else extend_ends
+        extend(starts, stage.successor, read_only(np.ascontiguousarray(parts[h])), after, ends)
         met = mdp.reachable[h]
         least[h], most[h] = ends[met, 0].min(), ends[met, 1].max()
     return least, most

@@ -16,8 +16,8 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.facts import Bracketed
+from bqrl.planners.options import Folder, MaxBytes, Pairs, Points, Precision, Tick
 from bqrl.planners.plan import Plan
-from bqrl.planners.registry import Folder, MaxBytes, Pairs, Points, Precision, Tick
 from bqrl.planners.room import MAX_BYTES, check_room
 from bqrl.planners.target import choose_pairs, curve_over
 

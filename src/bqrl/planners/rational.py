@@ -17,8 +17,8 @@ from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.facts import DecidedInFractions
+from bqrl.planners.options import one_of
 from bqrl.planners.plan import Plan
-from bqrl.planners.registry import one_of
 from bqrl.planners.room import exact_grid
 from bqrl.policies.target import TargetPolicy
 

@@ -38,8 +38,8 @@ from bqrl.planners.entropic import Entropic, certainty_equivalent, plan_entropic
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
 from bqrl.planners.expected import TIE_TOL, plan_mean
 from bqrl.planners.facts import Guaranteed
+from bqrl.planners.options import MaxBytes, Points, one_of
 from bqrl.planners.plan import Plan
-from bqrl.planners.registry import MaxBytes, Points, one_of
 from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.planners.sweep import ROBUST, Sweep, rounding_error
 from bqrl.planners.terminal import MeanCVaR, Utility, cost_sweep, plan_mean_cvar, plan_utility

@@ -46,6 +46,7 @@ from bqrl.planners.on_demand import (
     values_bytes,
     widest,
 )
+from bqrl.planners.sweep import sweep_bytes
 
 MAX_BYTES = 4 * 2**30
 SAMPLE_BYTES = 2**28  # of the values of the next stage in a sample
@@ -146,15 +147,6 @@ def fits(mdp: MDP, columns: Grid, max_bytes: float, *, or_rounded: bool, sweeps:
     if not or_rounded:
         check_memory(mdp, columns, max_bytes, sweeps, shared=shared)
     return sweeps * sweep_bytes(mdp, columns, shared=shared) <= max_bytes
-
-
-def sweep_bytes(mdp: MDP, columns: Grid, *, shared: bool = False) -> int:
-    """Return the bytes of one sweep with its policy: four arrays with the values of a stage, and the actions of all stages.
-
-    The values of a `shared` sweep are on the workers of a cluster.
-    """
-    stage = 0 if shared else int(columns.size.max()) * mdp.S * 8
-    return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes
 
 
 def check_memory(mdp: MDP, columns: Grid, max_bytes: float, sweeps: int = 1, *, shared: bool = False) -> None:

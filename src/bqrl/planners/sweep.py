@@ -457,3 +457,20 @@ def rounding_error(mdp: MDP | StepModel, *, ball: bool = False) -> float:
     terms = mdp.S if over_states else mdp.max_outcomes
     starts = np.count_nonzero(mdp.mu)  # an average over several first states is one more sum
     return ((4.0 if ball else 2.0) * mdp.H * (terms + 2) + (2.0 * starts if starts > 1 else 0.0)) * 2.0**-53
+
+
+# -- size of a sweep -------------------------------------------------------------------------------------------------------------
+
+
+def sweep_work(mdp: MDP, grid: Grid) -> int:
+    """Return the number of elementary steps of a sweep: outcomes times columns."""
+    return sum(mdp.stage(h).successor.size * int(grid.size[h]) for h in range(mdp.H))
+
+
+def sweep_bytes(mdp: MDP, columns: Grid, *, shared: bool = False) -> int:
+    """Return the bytes of one sweep with its policy: four arrays with the values of a stage, and the actions of all stages.
+
+    The values of a `shared` sweep are on the workers of a cluster.
+    """
+    stage = 0 if shared else int(columns.size.max()) * mdp.S * 8
+    return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes

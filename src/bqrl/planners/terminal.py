@@ -31,8 +31,8 @@ from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
 from bqrl.planners.facts import Bracketed
+from bqrl.planners.options import MaxBytes, Points, Tick
 from bqrl.planners.plan import Plan
-from bqrl.planners.registry import MaxBytes, Points, Tick
 from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 from bqrl.policies.target import TargetPolicy
