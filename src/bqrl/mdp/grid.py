@@ -403,6 +403,11 @@ def by_products(mdp: MDP, grid: Grid, stage: Stage) -> bool:
     return grid.uniform and stage.row_reward is not None and mdp.S >= SMALL_STATES and is_dense(mdp, stage)
 
 
+def any_products(mdp: MDP, grid: Grid) -> bool:
+    """Return whether a sweep uses matrix products at some stage."""
+    return any(by_products(mdp, grid, mdp.stage(h)) for h in range(1 if mdp.stationary else mdp.H))
+
+
 def is_dense(mdp: MDP, stage: Stage) -> bool:
     """Return whether the rows of a stage have so many successors that a matrix product beats visiting them."""
     return bool(stage.successor.size >= DENSE_FROM * mdp.S * np.count_nonzero(stage.available))

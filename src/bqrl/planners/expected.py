@@ -19,6 +19,7 @@ CVaR b and the plan's own mean, it is not far for those of the risk-neutral poli
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -51,24 +52,35 @@ def best_mean(mdp: MDP, gain: FloatArray | None = None) -> tuple[float, MarkovPo
 
     With `gain` the largest mean of the sum of these expected amounts, shape (H, S*A), in place of the return.
     """
-    value, size = np.zeros(mdp.S), size_of(distinct_rewards(mdp) if gain is None else gain)
-    actions = np.zeros((mdp.H, mdp.S), np.int64)
-    for h in range(mdp.H - 1, -1, -1):
+
+    def means(h: int, value: FloatArray) -> FloatArray:
         stage = mdp.stage(h)
         reward = stage.row_reward
         if reward is not None and stage.successor.size >= DENSE_OUTCOMES and is_dense(mdp, stage):
             paid = (reward.reshape(-1), mdp.discount) if gain is None else (gain[h], 1.0)
-            means = np.where(stage.available.reshape(-1), paid[0] + paid[1] * (mdp.dense(h) @ value), -np.inf)
-        elif gain is None:
-            means = _row_sums(stage, stage.probability * (stage.reward + mdp.discount * value[stage.successor]))
-        else:
-            means = gain[h] + _row_sums(stage, stage.probability * value[stage.successor])
-        means = means.reshape(mdp.S, mdp.A)
-        best = means.max(axis=1)
-        best[np.isneginf(best)] = 0.0  # a state without actions, which is never reached
-        actions[h] = np.argmax(means >= (best - TIE_TOL * np.maximum(size, np.abs(best)))[:, None], axis=1)
-        value = best
-    return float(mdp.mu @ value), MarkovPolicy(actions)
+            return np.where(stage.available.reshape(-1), paid[0] + paid[1] * (mdp.dense(h) @ value), -np.inf)
+        if gain is None:
+            return _row_sums(stage, stage.probability * (stage.reward + mdp.discount * value[stage.successor]))
+        return np.asarray(gain[h] + _row_sums(stage, stage.probability * value[stage.successor]))
+
+    value, policy = best_values(mdp, means, size_of(distinct_rewards(mdp) if gain is None else gain))
+    return float(mdp.mu @ value), policy
+
+
+def best_values(
+    mdp: MDP, worths: Callable[[int, FloatArray], FloatArray], size: float
+) -> tuple[FloatArray, MarkovPolicy]:
+    """Return V_0 and the policy of V_h(s) = max_a of the row (s, a) of worths(h, V_{h+1}), -inf where there is no action.
+
+    Differences up to TIE_TOL, relative to the best or to `size`, tie; ties go to the lower action.
+    """
+    value, actions = np.zeros(mdp.S), np.zeros((mdp.H, mdp.S), np.int64)
+    for h in range(mdp.H - 1, -1, -1):
+        table = worths(h, value).reshape(mdp.S, mdp.A)
+        value = table.max(axis=1)
+        value[np.isneginf(value)] = 0.0  # a state without actions, which is never reached
+        actions[h] = np.argmax(table >= (value - TIE_TOL * np.maximum(size, np.abs(value)))[:, None], axis=1)
+    return value, MarkovPolicy(actions)
 
 
 def _row_sums(stage: Stage, per_outcome: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ from bqrl.errors import SizeError
 from bqrl.laws.law import size_of
 from bqrl.loops.layout import Goal
 from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, action_dtype, read_only
-from bqrl.mdp.grid import Grid, Lattice, by_products
+from bqrl.mdp.grid import Grid, Lattice, any_products
 from bqrl.mdp.model import MDP
 from bqrl.mdp.search import Progress
 from bqrl.mdp.unstored import StepModel
@@ -311,11 +311,7 @@ def narrows(mdp: Model, grid: Grid) -> bool:
 
     The bits of a matrix product depend on the number of its columns.
     """
-    if isinstance(mdp, StepModel):
-        return True
-    return isinstance(grid, Lattice) and not any(
-        by_products(mdp, grid, mdp.stage(h)) for h in range(1 if mdp.stationary else mdp.H)
-    )
+    return isinstance(mdp, StepModel) or (isinstance(grid, Lattice) and not any_products(mdp, grid))
 
 
 def two_stages(mdp: Model, grid: Grid, bytes_per_entry: int) -> int:

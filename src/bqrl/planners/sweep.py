@@ -26,7 +26,7 @@ from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
 from bqrl.loops.threads import THREADS_FROM, by_numpy, run_loop
 from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, per_model, read_only
-from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, by_products, row_shift
+from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, by_products, row_shift
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Stage
 from bqrl.mdp.unstored import StepModel
@@ -124,7 +124,7 @@ class Layout:
         self._table_starts: dict[int, IntArray] = {}
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
-        self._dense = any(by_products(mdp, grid, mdp.stage(h)) for h in range(1 if mdp.stationary else H))
+        self._dense = any_products(mdp, grid)
         self._fixed_means = None
         if mdp.row_reward is not None:
             by_stage = np.broadcast_to(mdp.row_reward.reshape(-1, rows), (H, rows))

@@ -311,12 +311,8 @@ def quick_curve(mdp: MDP, max_bytes: float, tick: Callable[[int], None] | None) 
 def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     """Return the plan at one level; its policy is evaluated in the problem itself."""
     policy: Policy = curve.policy(tau)
-    if (
-        curve.exact
-        and isinstance(curve.mdp, MDP)
-        and isinstance(policy, TargetPolicy)
-        and isinstance(curve.sweep, Sweep)
-    ):
+    if isinstance(policy, TargetPolicy) and isinstance(curve.sweep, Sweep) and curve.exact:
+        assert isinstance(curve.mdp, MDP)  # a model without a table is never swept with its tables
         return _exact_plan(curve, tau, policy, Law(*push_forward(curve.mdp, policy, curve.sweep.grid)))
     law, law_upper = law_bracket(curve.mdp, policy, cluster=curve.cluster)
     if curve.exact:
