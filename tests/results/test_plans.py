@@ -26,7 +26,7 @@ def solved(taus=(0.2, 0.5), others=(0.8,), **options):
     policy, law, _ = risk_neutral(MODEL, 0)
     shares = {plan.tau: play_shares(MODEL, plan.policy) for plan in [*plans, *more]}
     return Solved(
-        words=WORDS, mdp=MODEL, plans=tuple(plans), others=tuple(more), neutral=(policy, law, law),
+        words=WORDS, mdp=MODEL, plans=tuple(plans), others=tuple(more), neutral=(policy, law, None),
         settings={"tau": list(taus), "gap": None}, curve=curve, shares=shares,
     )  # fmt: skip
 

@@ -10,14 +10,13 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from bqrl.checks import choice, number, one_line
+from bqrl.checks import number, one_line
 from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.params import read_policies
 from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, Objectives, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
 from bqrl.planners.solve import PLANNERS
-from bqrl.results.plans import plan_files, show_plans
-from bqrl.results.result import check_folder, check_sheet
+from bqrl.results.plans import show_plans
 from bqrl.results.solved import CHOICES
 
 LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
@@ -92,7 +91,6 @@ class Solve(ProblemOptions):
             if self.rule is None:
                 raise ArgumentError("--order requires --rule threshold; give both or neither", name="order")
             chosen["order"] = [name.strip() for name in self.order.split(",")]
-        choice(self.decimal, "decimal", (".", ","))
         if share is not None:
             if self.radius is not None or self.attitude is not None:
                 raise ArgumentError("--off replaces --radius and --attitude; drop them", name="off")
@@ -101,13 +99,8 @@ class Solve(ProblemOptions):
                 raise ArgumentError(f"expected one of --off and --rule, got both; {remedy}", name="off")
             chosen |= {"radius": 2.0 * share, "attitude": "robust"}
         settings = self.problem_settings() | chosen | {"max_bytes": limit}  # by the library's names of the arguments
-        check_folder(self.out, "plan", plan_files(goals))
-        if self.table is not None:
-            if len(goals) > 1:
-                raise ArgumentError(
-                    f"--table requires one level or objective, got {len(goals)}; give one", name="table"
-                )
-            check_sheet(self.table)
+        if self.table is not None and len(goals) > 1:
+            raise ArgumentError(f"--table requires one level or objective, got {len(goals)}; give one", name="table")
         problem = read_problem(self)
         mdp = problem.mdp
         if mdp is None:
@@ -118,7 +111,7 @@ class Solve(ProblemOptions):
         with ProgressBar() as watch:
             shown = show_plans(
                 mdp, problem.words, goals, settings, watch, off=share, policies=policies, below=below, usual=self.compare,
-                folder=self.out is not None, sheet=self.table, decimal=self.decimal,
+                folder=self.out, sheet=self.table, decimal=self.decimal,
             )  # fmt: skip
         self.conclude(**shown._asdict())
 

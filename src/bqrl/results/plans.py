@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
+from bqrl.checks import choice
 from bqrl.display import Watch, format_number, level_name, percent, plural
 from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.law import Law
@@ -27,7 +28,18 @@ from bqrl.policies.tables import wide_rows
 from bqrl.results.charts import with_charts
 from bqrl.results.decisions import MAX_WIDE, decision_table, policy_files, rule_overview, rule_sentences
 from bqrl.results.plan_charts import plan_charts, plan_key, policy_chart, trade_chart
-from bqrl.results.result import Control, Result, ResultTable, Sentence, Shown, asked_for, chart_files, save_sheet
+from bqrl.results.result import (
+    Control,
+    Result,
+    ResultTable,
+    Sentence,
+    Shown,
+    asked_for,
+    chart_files,
+    check_folder,
+    check_sheet,
+    save_sheet,
+)
 from bqrl.results.solved import Solved, solve_goals, with_chart_data
 from bqrl.results.steps import (
     ENDS,
@@ -57,14 +69,18 @@ POLICY_FILES = (  # with `objective_name`
 def show_plans(
     mdp: MDP, words: Words, goals: Sequence[Objective], settings: Mapping[str, Any], watch: Watch, *,
     off: float | None = None, policies: Mapping[str, Any] | None = None, below: float | None = None, usual: bool = True,
-    folder: bool = False, sheet: Path | None = None, decimal: str = ".",
+    folder: Path | None = None, sheet: Path | None = None, decimal: str = ".",
 ) -> Shown:  # fmt: skip
     """Plan for every objective, compare, and describe the plans; write the decisions of the first plan to `sheet`.
 
-    The result for a folder is made only if one is asked for. The other arguments are those of `solve_goals`.
+    The result is made only if there is a `folder`, which the caller writes. The other arguments are those of `solve_goals`.
     """
+    choice(decimal, "decimal", (".", ","))
+    check_folder(folder, "plan", plan_files(goals))
+    if sheet is not None:
+        check_sheet(sheet)
     solved = solve_goals(mdp, words, goals, settings, watch, off=off, policies=policies or {}, below=below, usual=usual)
-    result = replace(plan_result(with_chart_data(solved, watch)), decimal=decimal) if folder else None
+    result = replace(plan_result(with_chart_data(solved, watch)), decimal=decimal) if folder is not None else None
     document, overviews = plan_document(solved), list[ResultTable]()
     if settings["rule"] is not None:
         overviews = [table for plan in solved.plans if (table := rule_overview(plan, words)) is not None]
@@ -246,7 +262,7 @@ def _curve_table(curve: GuaranteeCurve | CVaRCurve, words: Words) -> ResultTable
 def level_facts(
     plan: Plan,
     words: Words = PLAIN,
-    neutral: tuple[Policy, Law, Law] | None = None,
+    neutral: tuple[Policy, Law, Law | None] | None = None,
     below: float | None = None,
     held: Stress | None = None,
     margins: Mapping[float, float] | None = None,
@@ -273,7 +289,7 @@ def level_facts(
         level["smaller_margins"] = [{"margin": share, "mean": mean} for share, mean in margins.items()]
         level["choice"] = margin_sentence(plan.mean, margins)
     if neutral is not None:
-        low, high = (plan.objective(law) for law in neutral[1:])
+        low, high = (plan.objective(law) for law in (neutral[1], neutral[2] or neutral[1]))
         level["risk_neutral"] = {"value": low, "upper": high, "mean": neutral[1].exact_mean}
     if not plan.by_level:
         best = ", the best that any policy can reach" if plan.gap == 0.0 else ""
@@ -357,15 +373,12 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
 
 def _laws(solved: Solved) -> ResultTable:
     """The laws of all policies; a bracketed law has two entries, lower and upper."""
-    pairs = {
-        f"tau={plan.tau!r}" if plan.by_level else "planned": (plan.law, plan.law_upper or plan.law)
-        for plan in solved.plans
-    }
+    pairs = {f"tau={plan.tau!r}" if plan.by_level else "planned": (plan.law, plan.law_upper) for plan in solved.plans}
     if solved.neutral is not None:
         pairs["risk-neutral"] = solved.neutral[1:]
     laws = dict[str, Law]()
     for name, (low, high) in pairs.items():
-        laws |= {name: low} if low is high else {f"{name} lower": low, f"{name} upper": high}
+        laws |= {name: low} if high is None else {f"{name} lower": low, f"{name} upper": high}
     rows = [
         {"policy": name, "return": row["value"], "probability": row["probability"]}
         for name, law in laws.items()

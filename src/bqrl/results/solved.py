@@ -51,7 +51,7 @@ class Solved:
     mdp: MDP
     plans: tuple[Plan, ...]  # at the requested levels
     others: tuple[Plan, ...] = ()  # at further levels, for the slider of the page
-    neutral: tuple[Policy, Law, Law] | None = None  # the risk-neutral policy and both ends of its law
+    neutral: tuple[Policy, Law, Law | None] | None = None  # the risk-neutral policy, as `risk_neutral` returns it
     settings: Mapping[str, Any] = field(default_factory=dict)
     curve: GuaranteeCurve | CVaRCurve | None = None
     shares: Mapping[float, FloatArray] = field(default_factory=dict)  # by level (H, S, A): how often actions are played
@@ -129,9 +129,8 @@ def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, An
     if all(plan.planner != "expected" for plan in plans):  # on a grid as fine as that of the plans
         grids = (getattr(plan.policy, "grid", None) for plan in plans)
         finest = max((int(grid.size[0]) for grid in grids if grid is not None), default=0)
-        policy, law, upper = risk_neutral(mdp, finest)
-        neutral = (policy, law, upper or law)
-        plans = [with_tail(plan, law) for plan in plans]
+        neutral = risk_neutral(mdp, finest)
+        plans = [with_tail(plan, neutral[1]) for plan in plans]
     return Solved(
         words=words, mdp=mdp, plans=tuple(sorted(plans, key=plan_key)), neutral=neutral, settings=settings,
         curve=plans[-1].details.get("curve"), held=held_plans(mdp, plans, HELD, 1.0),
@@ -146,12 +145,8 @@ def with_strategies(
     """Add the plans beside other policies; with `usual` beside the risk-neutral and the best constant policies, too."""
     table = None
     if usual or policies:
-        neutral = solved.neutral and (
-            *solved.neutral[:2],
-            None if solved.neutral[1] is solved.neutral[2] else solved.neutral[2],
-        )
         curve = solved.curve if isinstance(solved.curve, GuaranteeCurve) else None
-        found = beside_plans(solved.plans, neutral, policies or {}, curve=curve, below=below, usual=usual)
+        found = beside_plans(solved.plans, solved.neutral, policies or {}, curve=curve, below=below, usual=usual)
         table = found if len(found.names) > len(solved.plans) else None
     return replace(solved, strategies=table, below=below)
 
