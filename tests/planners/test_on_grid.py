@@ -145,8 +145,10 @@ def test_objectives_and_options_that_do_not_apply():
     model = continuous_walk()
     with pytest.raises(ArgumentError, match=r"^objective must be a quantile, Chance, Mean, CVaR or MeanCVaR for cont"):
         bqrl.solve(model, bqrl.Entropic(0.5))
-    with pytest.raises(ArgumentTypeError, match="expected a parameter of solve for continuous states, got 'rule'"):
-        bqrl.solve(model, tau=0.1, rule="state")
+    for name, value in (("rule", "state"), ("attitude", "robust"), ("arithmetic", "rational")):  # two were ignored
+        said = f"expected a parameter of solve for continuous states, got {name!r}"
+        with pytest.raises(ArgumentTypeError, match=said):
+            bqrl.solve(model, tau=0.1, **{name: value})
     with pytest.raises(
         ArgumentTypeError, match=r"^mdp must be an MDP: no law over continuous states is exact, got a GridModel"
     ):

@@ -202,20 +202,17 @@ def solve(
     True
     """
     goal = check_objective(objective, tau, beta)
-    if isinstance(mdp, GridModel):
-        chosen = {"planner": planner, "radius": radius, "randomized": randomized, "secondary": secondary, "rule": rule}
-        chosen |= {"at_least": at_least, "margin": margin}
-        return plan_on_grid(mdp, goal, options | {name: x for name, x in chosen.items() if x is not None})
-    problem = check_model(mdp)
-    planner = find_planner(SOLVERS, goal, planner)
     choices = {
         "radius": radius, "attitude": attitude, "rule": rule, "at_least": at_least, "margin": margin, "secondary": secondary,
-        "arithmetic": None if arithmetic == "float" else arithmetic,
+        "arithmetic": None if arithmetic == "float" else arithmetic, "randomized": randomized,
     }  # fmt: skip
-    by_mean = any(value is not None for value in (at_least, margin, secondary))
-    if by_mean or not _settled_without_draw(goal, planner, randomized):
-        choices["randomized"] = randomized
     choices = {name: value for name, value in choices.items() if value is not None}
+    if isinstance(mdp, GridModel):
+        return plan_on_grid(mdp, goal, options | choices | ({} if planner is None else {"planner": planner}))
+    problem = check_model(mdp)
+    planner = find_planner(SOLVERS, goal, planner)
+    if not choices.keys() & {"at_least", "margin", "secondary"} and _settled_without_draw(goal, planner, randomized):
+        choices.pop("randomized", None)
     solver = find_solver(SOLVERS, goal, planner, choices, options, near=NAMED)
     if isinstance(problem, StepModel) and solver.plan not in (plan_target, plan_chance):
         remedy = "plan for Quantile or Chance, or build the model with stored=True"
