@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -40,9 +40,6 @@ from bqrl.mdp.validation import (
     start_law,
     terminal_values,
 )
-
-if TYPE_CHECKING:
-    from bqrl.mdp.unstored import StepModel
 
 DIGITS = re.compile(r"\d+")
 GYMNASIUM = "build it with bqrl.from_gymnasium if it has a transition table, else score the policy with bqrl.simulate"
@@ -555,17 +552,7 @@ def check_mdp(given: Any, name: str = "mdp") -> MDP:
     if not isinstance(given, MDP):
         remedy = "build one with bqrl.MDP, bqrl.load, bqrl.envs.make or bqrl.from_gymnasium"
         remedy = GYMNASIUM if isinstance(given, gym.Env) else remedy
-        if is_unstored(given):
+        if not getattr(type(given), "stored", True):  # a StepModel
             remedy = "this function needs the transitions; build the model with stored=True"
         raise bad_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)
     return given
-
-
-def is_unstored(given: Any) -> TypeGuard[StepModel]:
-    """Return whether `given` is a model without a table of transitions (see unstored.py, which imports this module)."""
-    return getattr(type(given), "stored", True) is False
-
-
-def check_model(given: Any) -> MDP | StepModel:
-    """Return `given` if it is a model, stored or not, or the problem of that name."""
-    return given if is_unstored(given) else check_mdp(given)

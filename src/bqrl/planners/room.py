@@ -25,7 +25,7 @@ from bqrl.loops.threads import run_loop
 from bqrl.mdp.arrays import action_dtype, read_only
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid, rounded_grid
 from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice, by_products
-from bqrl.mdp.model import MDP, check_model
+from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.search import SWEEP_SECONDS
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.cluster import NO_GOAL, Cluster, Pass, as_cluster, pass_bytes
@@ -258,7 +258,7 @@ def forecast(
     >>> expected.fits, expected.way, expected.points
     (True, 'tables', 31)
     """
-    model = check_model(mdp)
+    model = mdp if isinstance(mdp, StepModel) else check_mdp(mdp)
     room = check_room(max_bytes, folder, precision)
     if isinstance(model, StepModel):
         grid: Grid = model.grid

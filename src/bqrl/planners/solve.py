@@ -21,7 +21,7 @@ from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import Buffered, CVaR, Mean, Objective, Quantile, check_objective
 from bqrl.mdp.find_grid import cut_to_possible
 from bqrl.mdp.grid_step import GridModel
-from bqrl.mdp.model import MDP, check_model
+from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.at_least import plan_at_least
 from bqrl.planners.buffered import plan_buffered
@@ -209,7 +209,7 @@ def solve(
     choices = {name: value for name, value in choices.items() if value is not None}
     if isinstance(mdp, GridModel):
         return plan_on_grid(mdp, goal, options | choices | ({} if planner is None else {"planner": planner}))
-    problem = check_model(mdp)
+    problem = mdp if isinstance(mdp, StepModel) else check_mdp(mdp)
     planner = find_planner(SOLVERS, goal, planner)
     if not choices.keys() & {"at_least", "margin", "secondary"} and _settled_without_draw(goal, planner, randomized):
         choices.pop("randomized", None)

@@ -106,18 +106,7 @@ class LevelCurve(Charted):
         return cut_to_possible(self.mdp, values)
 
     def plan(self, tau: float) -> Plan:
-        """Return the plan at this level; its policy is evaluated in the problem itself.
-
-        Parameters
-        ----------
-        tau : float
-            The level.
-
-        Returns
-        -------
-        Plan
-            As that of `solve` for this level.
-        """
+        """Return the plan at this level; its policy is evaluated in the problem itself."""
         raise NotImplementedError
 
 

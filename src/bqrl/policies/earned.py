@@ -98,7 +98,7 @@ class EarnedPolicy(Policy):
 
     def reward_fault(self, mdp: MDP) -> Fault | None:
         """Return a transition of `mdp` with another reward than in the model of the plan."""
-        return None if self.paid is None else self.paid.fault(mdp)
+        return None if self.paid is None else self.paid.fault(mdp.paid, mdp.reachable, mdp.probability)
 
     def arrays(self) -> dict[str, Any]:
         """Return the decisions of every stage and the rewards that they were planned for."""

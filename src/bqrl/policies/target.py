@@ -136,7 +136,8 @@ class TargetPolicy(Policy):
 
     def reward_fault(self, mdp: MDP) -> Fault | None:
         """Return a transition of `mdp` with another reward than in the model of the plan."""
-        return None if self.grid.paid is None else self.grid.paid.fault(mdp)
+        planned = self.grid.paid
+        return None if planned is None else planned.fault(mdp.paid, mdp.reachable, mdp.probability)
 
     def arrays(self) -> dict[str, Any]:
         """Return the action tables, the columns of the grid and the rewards that they were planned for."""
