@@ -16,10 +16,10 @@ from _problems import dense, sparse
 from timing import interleaved, machine, product, share, table
 
 from bqrl.mdp.find_grid import returns_grid
-from bqrl.mdp.passes import sums_of
 from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.sweep import sweep
+from bqrl.policies.forward import sums_of
 from bqrl.policies.markov import MarkovPolicy
 
 

@@ -17,8 +17,7 @@ from bqrl.cli import main
 from bqrl.cli.commands import COMMANDS, PANELS, command_of, message_of
 from bqrl.cli.output import Command
 from bqrl.errors import ArgumentError, SizeError
-from bqrl.planners.registry import find_planner
-from bqrl.planners.solve import SOLVERS
+from bqrl.planners.solve import SOLVERS, find_planner
 from bqrl.study.compare import FIRST_SEED
 
 
@@ -44,9 +43,9 @@ def test_signs_that_a_terminal_lacks_do_not_end_a_command(tiny):
 SOLVED = {"planner", "radius", "attitude", "randomized", "arithmetic"}
 RUN = {"tau", "episodes", "delta", "horizon"}
 SAME = [  # a command with only what it requires, the function that it calls, the one that it stands for, and what is compared
-    (("solve", "AssetSelling", "--tau", 0.1), "results.plans.guarantee_curve", bqrl.guarantee_curve, {"points", "keep"}),
-    (("solve", "AssetSelling", "--tau", 0.1, "--beta", 0.05), "results.plans.solve", bqrl.solve, {*SOLVED, "secondary"}),
-    (("solve", "AssetSelling", "--tau", 0.1, "--secondary", "mean"), "results.plans.solve", bqrl.solve, {*SOLVED, "beta"}),
+    (("solve", "AssetSelling", "--tau", 0.1), "results.solved.guarantee_curve", bqrl.guarantee_curve, {"points", "keep"}),
+    (("solve", "AssetSelling", "--tau", 0.1, "--beta", 0.05), "results.solved.solve", bqrl.solve, {*SOLVED, "secondary"}),
+    (("solve", "AssetSelling", "--tau", 0.1, "--secondary", "mean"), "results.solved.solve", bqrl.solve, {*SOLVED, "beta"}),
     (("learn", "AssetSelling"), "compare", bqrl.learn, {*RUN, "learner"}),  # not the seed, which is drawn in Python
     (("compare", "AssetSelling"), "compare", bqrl.compare, {*RUN, "seeds", "workers"}),
     (("fit", "log.csv", "--tau", 0.1), "cli.fit.fit", bqrl.fit, set(inspect.signature(bqrl.fit).parameters) - {"log"}),
@@ -86,7 +85,7 @@ def test_an_interrupt_is_one_line_and_130(cli, tiny, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bqrl.cli.solve.solve_goals", interrupt)
+    monkeypatch.setattr("bqrl.cli.solve.show_plans", interrupt)
     assert cli("solve", tiny, "--tau", 0.1) == (130, "", "bqrl: interrupted\n")
 
 
@@ -94,7 +93,7 @@ def test_a_fault_of_ours_is_exit_code_1(cli, tiny, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("bqrl.cli.solve.solve_goals", fail)
+    monkeypatch.setattr("bqrl.cli.solve.show_plans", fail)
     code, out, err = cli("solve", tiny, "--tau", 0.1)
     assert (code, out) == (1, "")
     assert err == "bqrl: unexpected RuntimeError: two lines; BQRL_DEBUG=1 shows the traceback\n"

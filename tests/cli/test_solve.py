@@ -11,7 +11,7 @@ import pytest
 from helpers import TINY_CSV, assert_refused, one_line
 
 import bqrl
-from bqrl.cli.solve import sentences
+from bqrl.results.plans import plan_lines
 from bqrl.results.result import read
 
 
@@ -49,7 +49,7 @@ def test_a_finer_grid_is_offered_only_where_it_helps(cli, tmp_path):
     assert "A finer grid" not in cli(*asked, "--planner", "expected")[1]
     content = json.loads(cli(*asked, "--points", 200, "--json")[1])
     content["levels"][0]["gap"] = 0.0
-    assert not any("A finer grid" in line for line in sentences(content))
+    assert not any("A finer grid" in line for line in plan_lines(content))
 
 
 OPTIONS = {

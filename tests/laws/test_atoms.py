@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bqrl.laws.atoms import running_mass, size_of
-from bqrl.laws.law import Law
+from bqrl.laws.law import Law, running_mass, size_of
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=60))

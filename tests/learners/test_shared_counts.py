@@ -12,7 +12,7 @@ from bqrl.learners.counts import Counts
 from bqrl.learners.protocol import Task, blank_model, with_events
 from bqrl.learners.run import Run, learn
 from bqrl.learners.shared_counts import SharedCounts, counts_of
-from bqrl.mdp.derived import digest
+from bqrl.mdp.arrays import digest
 from bqrl.planners.confidence import radius
 
 MODEL_BASED = ("psrl", "ucb-bqrl", "ucbvi", "thompson")

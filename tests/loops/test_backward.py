@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 from helpers import stage_rows
 
-from bqrl.loops.backward import plain_products, plain_rows, reduce_rows, sweep_rows, sweep_rows_threads
+from bqrl.loops.backward import (
+    extend_ends,
+    plain_ends,
+    plain_products,
+    plain_rows,
+    reduce_rows,
+    sweep_rows,
+    sweep_rows_threads,
+)
 from bqrl.loops.l1 import l1_expectation, l1_ordered, move_mass, sort_by_value
 from bqrl.loops.layout import Ball, Goal, Moves
 from bqrl.loops.moves import add_outcome
+from bqrl.mdp.arrays import read_only
 
 NO_JUMPS = np.empty((0, 0), np.int64)
 NO_BALL = None
@@ -184,3 +193,14 @@ def test_a_stage_over_threads_has_the_same_bits(half):
         found.append((now, action))
     assert np.array_equal(found[0][0], found[1][0])
     assert np.array_equal(found[0][1], found[1][1])
+
+
+def test_ends_by_numpy_are_the_same():
+    rng = np.random.default_rng(0)
+    start = np.array([0, 3, 3, 4, 9])  # the second state has no actions
+    successor, after = rng.integers(0, 4, 9).astype(np.int32), rng.integers(-3, 4, (4, 2))
+    found = np.ones((2, 4, 2), np.int64)
+    for run, ends in zip((extend_ends, plain_ends), found, strict=True):
+        run(read_only(start), read_only(successor), read_only(np.arange(9) % 4), after, ends)
+    assert np.array_equal(found[0], found[1])
+    assert found[0][1].tolist() == [0, 0]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from bqrl.loops.layout import Rows
-from bqrl.loops.moves import add_rows, columns_inside, extend_ends, move_columns, one_shift, plain_ends, shift_into
-from bqrl.mdp.arrays import read_only
+from bqrl.loops.moves import add_rows, columns_inside, move_columns, one_shift, shift_into
 
 
 @pytest.mark.parametrize("shift", [-9, -3, -1, 0, 1, 2, 7])
@@ -44,14 +43,3 @@ def test_rows_with_one_reward_are_recognised():
     shift = np.array([2, 2, 2, 1])
     assert one_shift(shift, 0, 3)
     assert not one_shift(shift, 1, 4)
-
-
-def test_ends_by_numpy_are_the_same():
-    rng = np.random.default_rng(0)
-    start = np.array([0, 3, 3, 4, 9])  # the second state has no actions
-    successor, after = rng.integers(0, 4, 9).astype(np.int32), rng.integers(-3, 4, (4, 2))
-    found = np.ones((2, 4, 2), np.int64)
-    for run, ends in zip((extend_ends, plain_ends), found, strict=True):
-        run(read_only(start), read_only(successor), read_only(np.arange(9) % 4), after, ends)
-    assert np.array_equal(found[0], found[1])
-    assert found[0][1].tolist() == [0, 0]

@@ -10,6 +10,7 @@ from oracles import LEVELS, achievable_laws, best_objective, mixture_optimum, ra
 import bqrl
 from bqrl import MixturePolicy, evaluate, solve
 from bqrl.mdp.find_grid import returns_grid
+from bqrl.planners.facts import NoFinerGrid
 
 SHARES = (Fraction(1), Fraction(1, 2), Fraction(1, 5), Fraction(1, 20), Fraction(1, 1000))
 
@@ -113,7 +114,7 @@ def test_a_gap_that_only_a_coin_could_close_is_not_chased():
     plan = solve(bqrl.MDP(contracts, horizon=1, discount=0.9), 0.5, beta=0.25, gap=0.5)
     assert plan.value == pytest.approx(4.0)
     assert plan.upper == pytest.approx(4.75, abs=0.01)
-    assert "between deterministic and randomized" in plan.remarks[-1]
+    assert plan.notes[-1] == NoFinerGrid(gap=0.5)
 
 
 def test_the_note_of_a_bracket_names_the_lattice_where_an_exact_set_of_returns_fits():
@@ -122,8 +123,7 @@ def test_the_note_of_a_bracket_names_the_lattice_where_an_exact_set_of_returns_f
     plan = solve(mdp, 0.1, beta=0.05)
     assert not plan.exact
     assert plan.law_upper is None  # the law of the policy is exact, the optimum is bracketed
-    assert "requires returns on a lattice" in plan.remarks[0]
-    assert "no exact grid" not in plan.remarks[0]
+    assert plan.notes[0].lattice
 
 
 def test_brackets_without_a_lattice():

@@ -10,10 +10,10 @@ from oracles import achievable_laws, exact_mean, small_mdps, to_law
 
 import bqrl
 from bqrl import MDP, CVaR, Law, solve
-from bqrl.planners.cvar import FAR, cvar_on_pairs, tail_is_safe, with_tail
+from bqrl.planners.cvar import cvar_on_pairs
 from bqrl.planners.earned import met_pairs
+from bqrl.planners.expected import FAR, risk_neutral, tail_is_safe, with_tail
 from bqrl.planners.facts import LowTail
-from bqrl.planners.target import risk_neutral
 
 LEVELS = np.array([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.7, 0.9, 1.0])
 
@@ -193,7 +193,7 @@ def test_a_tail_that_the_curve_calls_safe_has_no_warning(mdp, tau):
 
 
 def test_the_risk_neutral_law_is_not_computed_where_the_tail_is_safe(monkeypatch):
-    monkeypatch.setattr("bqrl.planners.solve.risk_neutral", None)
+    monkeypatch.setattr("bqrl.planners.expected.risk_neutral", None)
     assert tail_is_safe(solve("MachineReplacement", tau=0.1))
     with pytest.raises(TypeError):
         solve("AssetSelling", tau=0.5)

@@ -6,6 +6,7 @@ from planner_problems import best_share, choice_after_chance
 import bqrl
 from bqrl import LabelPolicy, evaluate, solve
 from bqrl.errors import SizeError
+from bqrl.planners.facts import NearRandomized
 
 
 def test_what_is_not_proven_within_the_budget_says_what_is_left_open():
@@ -16,9 +17,9 @@ def test_what_is_not_proven_within_the_budget_says_what_is_left_open():
     gap = 1.01 * (fault.value.needed - fault.value.limit)
     plan = solve(mdp, 0.5, beta=0.25, randomized=False, max_nodes=1, gap=gap)
     assert (plan.value, plan.gap) == pytest.approx((4.72, 0.03))
-    assert "comes within 0.03 of the randomized bound" in plan.remarks[0]
+    assert plan.notes == (NearRandomized(gap=pytest.approx(0.03)),)
     alone = solve(choice_after_chance(1), 0.5, beta=0.25, randomized=False, gap=0.76)
-    assert "comes within 0.75 of" in alone.remarks[0]
+    assert alone.notes[0] == NearRandomized(gap=pytest.approx(0.75))
 
 
 @pytest.mark.parametrize("tau", [0.2, 0.225, 0.3, 0.45])

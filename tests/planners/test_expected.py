@@ -35,7 +35,7 @@ def test_the_best_mean_by_products_is_that_by_outcomes(monkeypatch):
     amounts = rng.random((4, 18))
     by_outcomes = [best_mean(mdp), best_mean(mdp, amounts)]
     monkeypatch.setattr(expected, "DENSE_OUTCOMES", 0)
-    monkeypatch.setattr("bqrl.mdp.passes.DENSE_FROM", 0.0)
+    monkeypatch.setattr("bqrl.mdp.grid.DENSE_FROM", 0.0)
     for (value, policy), (again, same) in zip(by_outcomes, [best_mean(mdp), best_mean(mdp, amounts)], strict=True):
         assert again == pytest.approx(value, rel=1e-13)
         assert np.array_equal(policy.actions, same.actions)

@@ -10,6 +10,7 @@ import bqrl
 from bqrl.errors import SizeError
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
+from bqrl.planners.facts import StoredInSingle
 from bqrl.planners.on_demand import (
     Checkpointed,
     columns_of,
@@ -22,8 +23,7 @@ from bqrl.planners.on_demand import (
     values_first,
     widest,
 )
-from bqrl.planners.room import sweep_bytes
-from bqrl.planners.sweep import rounding_error, sweep
+from bqrl.planners.sweep import rounding_error, sweep, sweep_bytes
 
 LEVELS = st.sampled_from([0.1, 0.25, 0.5, 0.9])
 
@@ -199,7 +199,7 @@ def test_shortfalls_in_32_bits_stay_within_their_stated_error(mdp, tau):
 def test_a_plan_from_32_bits_says_so():
     mdp = random_mdp(np.random.default_rng(4), plain=True)
     plan = bqrl.solve(mdp, 0.3, precision="float32")
-    assert any("stored in 32 bits: relative error of at most" in line for line in plan.remarks)
+    assert plan.notes == (StoredInSingle(error=plan.details["curve"].error),)
     assert plan.value <= bqrl.solve(mdp, 0.3).value <= plan.upper
     with pytest.raises(ValueError, match="precision must be"):
         bqrl.solve(mdp, 0.3, precision="float16")

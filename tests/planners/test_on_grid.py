@@ -7,6 +7,7 @@ from scipy import stats
 
 import bqrl
 from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
+from bqrl.planners.facts import StoppedRefining
 
 LEVELS = st.sampled_from([0.1, 0.25, 0.3, 0.5, 0.9])
 
@@ -107,7 +108,7 @@ def test_refining_closes_the_bracket_around_what_the_policy_earns():
 
 def test_refining_stops_at_the_largest_size():
     plan = bqrl.solve(continuous_walk(), tau=0.2, refine=True, max_transitions=20_000)
-    assert any("would be too large" in remark for remark in plan.remarks)
+    assert any(isinstance(note, StoppedRefining) for note in plan.notes)
 
 
 def test_the_quantile_of_continuous_noise_is_attained_in_simulation():
@@ -132,7 +133,7 @@ def test_leaving_the_grid_is_a_miss_below_and_a_win_above():
     assert plan.value <= exact <= plan.upper
     assert bqrl.solve(model, tau=0.01).value == -np.inf  # more than 1 % of the runs leave the grid below
     assert bqrl.solve(model, tau=0.99).upper == np.inf
-    assert any("leaves the grid" in remark for remark in plan.remarks)
+    assert plan.notes[0].may_leave == (True, True)
     with pytest.raises(ArgumentError, match=r"^reward_range must be given to from_step for mean if states can leave"):
         bqrl.solve(model, bqrl.Mean())
     bounded = bqrl.from_step(step, ["go"], noise, 4, (1.0,), grid=grid, monotone={"x": 1}, reward_range=(-3.0, 5.0))
@@ -144,8 +145,10 @@ def test_objectives_and_options_that_do_not_apply():
     model = continuous_walk()
     with pytest.raises(ArgumentError, match=r"^objective must be a quantile, Chance, Mean, CVaR or MeanCVaR for cont"):
         bqrl.solve(model, bqrl.Entropic(0.5))
-    with pytest.raises(ArgumentTypeError, match="expected a parameter of solve for continuous states, got 'rule'"):
-        bqrl.solve(model, tau=0.1, rule="state")
+    for name, value in (("rule", "state"), ("attitude", "robust"), ("arithmetic", "rational")):  # two were ignored
+        said = f"expected a parameter of solve for continuous states, got {name!r}"
+        with pytest.raises(ArgumentTypeError, match=said):
+            bqrl.solve(model, tau=0.1, **{name: value})
     with pytest.raises(
         ArgumentTypeError, match=r"^mdp must be an MDP: no law over continuous states is exact, got a GridModel"
     ):

@@ -9,7 +9,8 @@ import bqrl
 from bqrl.errors import SizeError
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.planners.on_demand import on_demand_bytes, stage_line
-from bqrl.planners.room import Room, check_memory, check_room, exact_grid, forecast, sweep_bytes
+from bqrl.planners.room import Room, check_memory, check_room, exact_grid, forecast
+from bqrl.planners.sweep import sweep_bytes
 
 
 def chain(H=80, S=12):
@@ -160,7 +161,7 @@ def test_a_progress_line_tells_stage_and_time_left(large, monkeypatch):
         say(29)
         say(0)
     assert said[0].startswith("stage 1 of 30, ")
-    assert said[1] == "stage 30 of 30, a second left"
+    assert said[1] == "stage 30 of 30, 1 s left"
     mine = lambda h: None  # noqa: E731
     with stage_line(large, lattice(large), mine) as say:
         assert say is mine

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from oracles import LEVELS, random_mdp, small_mdps
 
 import bqrl
+from bqrl.planners.facts import RuleOrder
 
 RULES = ("stage-state", "state", "threshold")
 CAP = 200  # rules of a problem
@@ -96,14 +97,14 @@ def test_thresholds_follow_the_order_given():
     )  # fmt: skip
     mdp = bqrl.MDP([dict(zip(names, row, strict=True)) for row in listed], horizon=4, start="worn")
     named = bqrl.solve(mdp, tau=0.3, rule="threshold", order=["ok", "worn", "bad"])
-    assert "order: states as given, actions in the order of the model" in named.remarks
+    assert RuleOrder(states="as given", actions="in the order of the model") in named.notes
     assert [mdp.state_label(s) for s in named.details["states"]] == ["ok", "worn", "bad"]
-    assert "states in the order of the model" in bqrl.solve(mdp, tau=0.3, rule="threshold").remarks[1]
+    assert bqrl.solve(mdp, tau=0.3, rule="threshold").notes[1].states == "in the order of the model"
     ranks = bqrl.solve(
         mdp, tau=0.3, rule="threshold", order={"states": ["bad", "worn", "ok"], "actions": ["fix", "wait"]}
     )
     assert ranks.value == named.value
-    assert "by number" in bqrl.solve("MachineReplacement", tau=0.1, rule="threshold").remarks[-1]
+    assert bqrl.solve("MachineReplacement", tau=0.1, rule="threshold").notes[-1].states == "by number"
 
 
 def test_saved_rules_play_the_same(tmp_path):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import bqrl
 from bqrl.errors import PolicyError
+from bqrl.planners.facts import StoredInSingle
 
 NOISE = {0: 0.25, 1: 0.5, 2: 0.25}
 
@@ -85,7 +86,7 @@ def test_32_bits_bracket_the_value_of_64():
     table, model = models()
     single = bqrl.solve(model, 0.1, precision="float32")
     assert single.value <= bqrl.solve(table, 0.1).value <= single.upper
-    assert any("32 bits" in line for line in single.remarks)
+    assert any(isinstance(note, StoredInSingle) for note in single.notes)
 
 
 def test_policies_of_other_models_are_refused():

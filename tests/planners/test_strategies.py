@@ -13,8 +13,8 @@ from oracles import achievable_laws, best_objective, exact_mean, exact_objective
 import bqrl
 from bqrl import sensitivity, solve, strategies
 from bqrl.errors import ArgumentError, ArgumentTypeError, PolicyError
+from bqrl.planners.expected import risk_neutral
 from bqrl.planners.strategies import beside_plans
-from bqrl.planners.target import risk_neutral
 
 SAFE = bqrl.envs.make("SafeOrRisky")
 TAU = Fraction(1, 4)

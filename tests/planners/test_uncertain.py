@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +12,7 @@ from bqrl.errors import ArgumentError
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import ReturnSet
 from bqrl.mdp.table import from_columns
+from bqrl.planners.facts import RoundedReturns, Tied
 from bqrl.planners.sweep import ROBUST, sweep
 from bqrl.planners.uncertain import _lowest_over_widths, half_radius, robust_value
 from bqrl.planners.worst_case import fixed_policy
@@ -213,7 +212,7 @@ def test_a_robust_buffered_plan_without_a_lattice_is_guaranteed_by_rounding_down
     assert lattice(mdp) is None
     plan = solve(mdp, 0.3, beta=beta, radius=0.1, attitude="robust", points=80)
     assert not plan.exact
-    assert re.search(r"rounded down to \d+ points, by at most", plan.remarks[1])
+    assert not plan.notes[1].up
     assert solve(mdp, 0.3 - beta + 1e-9, radius=0.1, attitude="robust").value - 0.05 < plan.value < plan.upper
     for kernel in kernels_of_the_ball(mdp, 0.1, rng, 12):
         assert evaluate(kernel, plan.policy).buffered_quantile(0.3, beta) >= plan.value - 1e-9
@@ -230,7 +229,7 @@ def test_an_optimistic_buffered_plan_without_a_lattice_is_bounded_by_rounding_up
     assert lattice(mdp) is None
     plan, fine = (solve(mdp, tau, beta, radius=0.2, attitude="optimistic", points=n) for n in (60, None))
     assert not plan.exact
-    assert re.search(r"rounded up to \d+ points, by at most", plan.remarks[0])
+    assert plan.notes[0].up
     assert fine.upper - 1e-9 <= plan.upper <= fine.upper + 3 * 3 / 60  # three stages, returns of at most 3
     assert plan.value == plan.nominal <= evaluate(mdp, plan.policy, bracket=True)[1].buffered_quantile(tau, beta)
     for kernel in kernels_of_the_ball(mdp, 0.2, rng, 12):
@@ -242,7 +241,7 @@ def test_an_optimistic_plan_that_rounds_up_says_so():
     plan = solve(
         bqrl.envs.make("AssetSelling").replace(discount=0.95), 0.2, radius=0.1, attitude="optimistic", points=100
     )
-    assert plan.remarks == ["returns are rounded up to 101 points, by at most 0.0825"]
+    assert plan.notes == (RoundedReturns(points=101, error=pytest.approx(0.0825, abs=1e-4), up=True),)
 
 
 def test_a_discounted_problem_is_guaranteed_by_rounding_down():
@@ -314,7 +313,7 @@ def test_missing_mass_against_a_linear_programme(monkeypatch, path, seed):
     missing = half * rng.random((H, S * A))
     if path != "one call":
         monkeypatch.setattr("bqrl.planners.sweep.SMALL_WORK", 0)
-    monkeypatch.setattr("bqrl.mdp.passes.SMALL_STATES", 1 if path == "products" else 10**6)
+    monkeypatch.setattr("bqrl.mdp.grid.SMALL_STATES", 1 if path == "products" else 10**6)
     columns = lattice(mdp)
     found = sweep(mdp, columns, half=half, sense=ROBUST, missing=missing)
     value = np.zeros((S, int(columns.size[H]) + 1))
@@ -361,7 +360,6 @@ def greatest(reached, p, half, missing):
 
 def test_a_tie_at_radius_zero_names_no_remedy_that_is_refused_with_a_radius():
     mdp = MDP([(0, 0, 0, 0.5, 0.0), (0, 0, 0, 0.5, 1.0)], horizon=1)
-    assert "rational" in solve(mdp, 0.5).remarks[0]
+    assert solve(mdp, 0.5).notes == (Tied(decidable=True),)
     for attitude in ("robust", "optimistic"):
-        (note,) = solve(mdp, 0.5, radius=0.0, attitude=attitude).remarks
-        assert "rational" not in note
+        assert solve(mdp, 0.5, radius=0.0, attitude=attitude).notes == (Tied(),)

@@ -8,11 +8,12 @@ from helpers import not_announced
 
 import bqrl
 from bqrl.display import format_number
+from bqrl.planners.expected import risk_neutral
 from bqrl.planners.facts import NeutralWins
-from bqrl.planners.target import risk_neutral
 from bqrl.policies.forward import play_shares
-from bqrl.results.plans import Solved, level_table, plan_document, plan_files, plan_result
+from bqrl.results.plans import level_table, plan_document, plan_files, plan_result
 from bqrl.results.result import Sentence, contents, saved_bytes
+from bqrl.results.solved import Solved
 from bqrl.results.words import Words
 
 MODEL = bqrl.envs.make("AssetSelling", offers=6, horizon=4, start=2)
@@ -25,7 +26,7 @@ def solved(taus=(0.2, 0.5), others=(0.8,), **options):
     policy, law, _ = risk_neutral(MODEL, 0)
     shares = {plan.tau: play_shares(MODEL, plan.policy) for plan in [*plans, *more]}
     return Solved(
-        words=WORDS, mdp=MODEL, plans=tuple(plans), others=tuple(more), neutral=(policy, law, law),
+        words=WORDS, mdp=MODEL, plans=tuple(plans), others=tuple(more), neutral=(policy, law, None),
         settings={"tau": list(taus), "gap": None}, curve=curve, shares=shares,
     )  # fmt: skip
 

@@ -9,9 +9,9 @@ from logged_problems import coin
 
 import bqrl
 from bqrl.errors import ArgumentError, ArgumentTypeError
-from bqrl.results.plans import SLIDER
 from bqrl.results.report import PAGES
 from bqrl.results.result import read
+from bqrl.results.solved import SLIDER
 
 SAFE = bqrl.envs.make("SafeOrRisky")
 PLAN = bqrl.solve(SAFE, tau=0.1)

@@ -5,8 +5,9 @@ import pytest
 import bqrl
 from bqrl.planners.curve import guarantee_curve
 from bqrl.results import steps
-from bqrl.results.plans import collect_plans, plan_files, plan_result, with_chart_data
+from bqrl.results.plans import plan_files, plan_result
 from bqrl.results.result import is_shown
+from bqrl.results.solved import collect_plans, with_chart_data
 from bqrl.results.steps import STEPS, quick_trades
 from bqrl.results.words import Words
 

@@ -496,6 +496,29 @@ def test_facts_are_worded_with_the_unit_and_the_stage_of_the_problem():
     assert "at" not in words.remark(replace(untried, stage=None)).split(",")[0].split("'s'")[1]
 
 
+def test_a_fact_says_what_its_fields_say():
+    """Tests of planners compare facts; what people read is compared here."""
+    assert "the best mean of all policies is 12" in words.remark(
+        facts.BestMean(mean=10.0, gap=0.5, best=12.0, guarantee=8.0, safest=9.0)
+    )
+    assert ["rational" in words.remark(facts.Tied(decidable=known)) for known in (True, False)] == [True, False]
+    for fact, said, unsaid in [
+        (facts.Bracketed(points=9, lattice=True), "requires returns on a lattice", "no exact grid"),
+        (
+            facts.RoundedReturns(points=101, error=0.08244, up=True),
+            "rounded up to 101 points, by at most 0.0825",
+            "down",
+        ),
+        (facts.NoFinerGrid(gap=0.5), "between deterministic and randomized", "prove"),
+        (facts.NearRandomized(gap=0.03), "comes within 0.03 of the randomized bound", "attains"),
+        (facts.StoredInSingle(error=1e-6), "stored in 32 bits: relative error of at most", "64"),
+        (facts.StoppedRefining(gap=0.5), "would be too large", "leaves"),
+        (facts.RuleOrder(states="by number", actions="as given"), "order: states by number, actions as given", "model"),
+    ]:
+        assert said in words.remark(fact)
+        assert unsaid not in words.remark(fact)
+
+
 def test_bounds_in_facts_are_rounded_away_from_the_value():
     near = facts.NearRandomized(gap=0.03004)
     assert "within 0.031 of" in words.remark(near)

@@ -99,9 +99,8 @@ def show(header: str = "", tables: Sequence[ResultTable] = (), lines: Sequence[s
     console = Console(markup=False, highlight=False, emoji=False, width=None if at_terminal() else PIPED_WIDTH)
     if header:
         console.print(header, style="italic", soft_wrap=True)
-    filled = [table for table in tables if table.rows]
-    for table in filled:
-        titles, rows = display_table(table)
+    filled = [(table, *display_table(table)) for table in tables if table.rows]
+    for table, titles, rows in filled:
         if table.caption:
             console.print(fill(table.caption, console.width), style="italic", soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
@@ -115,7 +114,7 @@ def show(header: str = "", tables: Sequence[ResultTable] = (), lines: Sequence[s
             console.print(grid)
         else:
             console.print(*("\n".join(map(": ".join, zip(titles, row, strict=True))) for row in rows), sep="\n\n")
-        console.print(end="\n" if lines or table is not filled[-1] else "")
+        console.print(end="\n" if lines or table is not filled[-1][0] else "")
     for line in lines:
         console.print(fill(line, console.width, break_on_hyphens=False), soft_wrap=True)
 

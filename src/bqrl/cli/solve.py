@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
 
-from bqrl.checks import choice, number, one_line
+from bqrl.checks import number, one_line
 from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.params import read_policies
 from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, Objectives, ProblemOptions, read_problem
 from bqrl.errors import ArgumentError
-from bqrl.planners.registry import find_planner
-from bqrl.planners.solve import PLANNERS, SOLVERS
-from bqrl.results.decisions import decision_table, rule_overview
-from bqrl.results.plans import (
-    CHOICES,
-    in_one_line,
-    level_table,
-    plan_document,
-    plan_files,
-    plan_result,
-    solve_goals,
-    with_chart_data,
-)
-from bqrl.results.result import check_folder, check_sheet, save_sheet
-from bqrl.results.strategies import strategy_tables
-from bqrl.results.words import sentence
+from bqrl.planners.solve import PLANNERS
+from bqrl.results.plans import show_plans
+from bqrl.results.solved import CHOICES
 
 LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
 COMPARE = "Show the plan beside the risk-neutral and the three best constant policies."
@@ -92,8 +79,7 @@ class Solve(ProblemOptions):
         below = None if below is None else number(below, "below")
         share = None if self.off is None else share_of(self.off)
         goals = sorted(set(self.goals()), key=lambda goal: (goal.name, getattr(goal, "tau", 0.0)))
-        planners = {goal: find_planner(SOLVERS, goal, self.planner) for goal in goals}
-        chosen: dict[str, Any] = {"planner": ", ".join(dict.fromkeys(planners.values()))}
+        chosen: dict[str, Any] = {"planner": self.planner}
         chosen |= (
             {"objective": [goal.text for goal in goals]}
             if self.objective
@@ -105,7 +91,6 @@ class Solve(ProblemOptions):
             if self.rule is None:
                 raise ArgumentError("--order requires --rule threshold; give both or neither", name="order")
             chosen["order"] = [name.strip() for name in self.order.split(",")]
-        choice(self.decimal, "decimal", (".", ","))
         if share is not None:
             if self.radius is not None or self.attitude is not None:
                 raise ArgumentError("--off replaces --radius and --attitude; drop them", name="off")
@@ -114,39 +99,21 @@ class Solve(ProblemOptions):
                 raise ArgumentError(f"expected one of --off and --rule, got both; {remedy}", name="off")
             chosen |= {"radius": 2.0 * share, "attitude": "robust"}
         settings = self.problem_settings() | chosen | {"max_bytes": limit}  # by the library's names of the arguments
-        check_folder(self.out, "plan", plan_files(goals))
-        if self.table is not None:
-            if len(goals) > 1:
-                raise ArgumentError(
-                    f"--table requires one level or objective, got {len(goals)}; give one", name="table"
-                )
-            check_sheet(self.table)
+        if self.table is not None and len(goals) > 1:
+            raise ArgumentError(f"--table requires one level or objective, got {len(goals)}; give one", name="table")
         problem = read_problem(self)
-        words, mdp = problem.words, problem.mdp
+        mdp = problem.mdp
         if mdp is None:
             raise ArgumentError(
                 f"{self.problem} does not expose its transition probabilities; try bqrl learn, which plays it"
             )
         warn(*problem.notices)
         with ProgressBar() as watch:
-            result = None
-            solved = solve_goals(
-                mdp, words, planners, settings, watch, off=share, policies=policies, below=below, usual=self.compare
-            )
-            if self.out is not None:
-                result = replace(plan_result(with_chart_data(solved, watch)), decimal=self.decimal)
-        document = plan_document(solved)
-        header = f"{words.title}: {in_one_line(document['model'], words)}"
-        tables = [replace(level_table(document, words), caption="")]
-        if self.rule is not None:
-            tables += [table for plan in solved.plans if (table := rule_overview(plan, words)) is not None]
-        if solved.strategies is not None:
-            tables += strategy_tables(solved.strategies, words)
-        if self.table is not None:
-            plan = solved.plans[0]
-            sheet = rule_overview(plan, words, whole=True) or decision_table(plan.policy, mdp, words)
-            save_sheet(sheet, self.table, self.decimal)
-        self.conclude(document, result, header=header, tables=tables, lines=sentences(document))
+            shown = show_plans(
+                mdp, problem.words, goals, settings, watch, off=share, policies=policies, below=below, usual=self.compare,
+                folder=self.out, sheet=self.table, decimal=self.decimal,
+            )  # fmt: skip
+        self.conclude(**shown._asdict())
 
 
 def share_of(text: str) -> float:
@@ -160,17 +127,3 @@ def share_of(text: str) -> float:
         if 0 <= share <= 1:
             return float(share)
     raise ArgumentError(f"--off must lie between 0% and 100%, such as 5% or 0.05, got {one_line(text)}", name="off")
-
-
-def sentences(document: dict[str, Any]) -> list[str]:
-    """The meaning and the notes of each level, and how to narrow a bracket."""
-    levels, found = document["levels"], list[str]()
-    for level in levels:
-        found.append(f"{level['objective']}: {level['meaning']}" if len(levels) > 1 else level["meaning"])
-        found += level.get("rule", [])
-        if level["attitude"] == "nominal":  # with a radius the sentence already says it
-            found += map(sentence, level["notes"])
-        found += [level[line] for line in ("held", "choice") if level.get(line)]
-    if any(level["gap"] and not level["exact"] for level in levels):
-        found.append("A finer grid narrows the bracket: --points, or --gap without --radius.")
-    return found

@@ -15,8 +15,7 @@ from bisect import bisect_left
 import numpy as np
 from scipy.special import bdtr, bdtrc, betaincinv
 
-from bqrl.laws.atoms import FloatArray
-from bqrl.laws.law import Law
+from bqrl.laws.law import FloatArray, Law
 from bqrl.laws.objectives import Objective, Quantile
 from bqrl.loops.tolerance import MASS_TOL
 

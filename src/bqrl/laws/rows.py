@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bqrl.checks import bad_value
-from bqrl.laws.atoms import FloatArray
-from bqrl.laws.law import MASS_TOL, check_level
+from bqrl.laws.law import MASS_TOL, FloatArray, check_level
 from bqrl.loops import masses
 
 

@@ -10,9 +10,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from bqrl.checks import bad_type, bad_value, number
 from bqrl.display import Charted, count_of, format_number, percent, runs
-from bqrl.laws.atoms import FloatArray, numbers_of
 from bqrl.laws.interval import cvar_interval, episodes_needed, lower_quantile_bound, quantile_interval
-from bqrl.laws.law import Law
+from bqrl.laws.law import FloatArray, Law, numbers_of
 
 CONFIDENCE = 0.95
 LEVELS = (0.05, 0.1, 0.25, 0.5)  # levels of the rows

@@ -46,9 +46,8 @@ from bqrl.learners.replan import NextPlan, Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
 from bqrl.loops.layout import Tables
 from bqrl.loops.model_based import Model, value_bounds
-from bqrl.mdp.arrays import FloatArray, read_only
+from bqrl.mdp.arrays import FloatArray, action_dtype, read_only
 from bqrl.planners.confidence import log_buffer
-from bqrl.policies.protocol import action_dtype
 from bqrl.policies.target import TargetPolicy
 
 WINDOWS = ("centred", "lower")

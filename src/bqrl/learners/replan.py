@@ -14,8 +14,7 @@ import numpy as np
 from bqrl.laws.law import Margin, size_of
 from bqrl.laws.objectives import LEVEL_SLACK
 from bqrl.laws.rows import buffered_rows
-from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.derived import per_structure
+from bqrl.mdp.arrays import FloatArray, per_structure
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP

@@ -31,8 +31,7 @@ from bqrl.learners.record import DistinctLaws, Record
 from bqrl.learners.registry import LEARNERS, Maker, check_params, check_served, find_learner
 from bqrl.learners.score import Scorer, optimum
 from bqrl.learners.task import pose
-from bqrl.mdp.arrays import damage_error, require
-from bqrl.mdp.derived import digest
+from bqrl.mdp.arrays import damage_error, digest, require
 from bqrl.mdp.files import name_errors, read_arrays, write_arrays
 from bqrl.mdp.files.atomic import check_place
 from bqrl.policies.convert import read_table

@@ -397,3 +397,30 @@ def reduce_rows(product, shift, exists, goal, now, action):
             now[s] = 0.0
             if layers == 2:
                 action[s] = 0
+
+
+def plain_ends(start, successor, gain, after, ends):
+    """Do the work of `extend_ends` by NumPy."""
+    ends[:] = 0
+    acting = np.flatnonzero(start[1:] > start[:-1])
+    if acting.size:
+        for side, extreme in enumerate((np.minimum, np.maximum)):
+            ends[acting, side] = extreme.reduceat(gain + after[successor, side], start[acting])
+
+
+@njit(cache=True)
+def extend_ends(start, successor, gain, after, ends):
+    """Fill `ends` (S, 2) with the least and the greatest sum from a stage: gain[i] plus those of the successor in `after`.
+
+    The outcomes of all actions of state s are start[s] .. start[s + 1] - 1. A state without actions keeps 0: it is never reached.
+    """
+    for s in range(len(ends)):
+        begin, end = start[s], start[s + 1]
+        if begin == end:
+            ends[s] = 0
+            continue
+        low, high = gain[begin] + after[successor[begin], 0], gain[begin] + after[successor[begin], 1]
+        for i in range(np.uint64(begin), np.uint64(end)):
+            t = np.uint32(successor[i])
+            low, high = min(low, gain[i] + after[t, 0]), max(high, gain[i] + after[t, 1])
+        ends[s, 0], ends[s, 1] = low, high

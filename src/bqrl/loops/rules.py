@@ -1,6 +1,6 @@
 """Loops for the search among rules without memory: what every action of a stage costs, and the cost that is left.
 
-Columns are sums of rewards (see mdp/passes.py), and an outcome moves a sum to a sum of the next stage. State s can have the
+Columns are sums of rewards (see policies/forward.py), and an outcome moves a sum to a sum of the next stage. State s can have the
 sums low[s] to high[s] - 1 only, so the loops skip all others.
 """
 

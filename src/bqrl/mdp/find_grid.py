@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import whole
-from bqrl.loops.moves import extend_ends, plain_ends
+from bqrl.loops.backward import extend_ends, plain_ends
 from bqrl.loops.threads import by_numpy
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
-from bqrl.mdp.derived import per_structure
+from bqrl.mdp.arrays import FloatArray, IntArray, per_structure, read_only
 from bqrl.mdp.grid import (
     EMPTY,
     NOISE,
@@ -28,7 +27,7 @@ from bqrl.mdp.grid import (
     whole_steps,
 )
 from bqrl.mdp.model import MDP
-from bqrl.mdp.paid import Paid, paid
+from bqrl.mdp.paid import Paid
 
 MAX_POINTS = 2_000_000
 MAX_SET = 50_000
@@ -66,7 +65,7 @@ def lattice(mdp: MDP, max_points: int = MAX_POINTS) -> Lattice | None:
     lowest, size = _extent(mdp, units)
     if size[0] > max_points:
         return None
-    return lattice_of(mdp.H, base, step, noise, lowest, size, units, paid(mdp))
+    return lattice_of(mdp.H, base, step, noise, lowest, size, units, mdp.paid)
 
 
 def lattice_of(
@@ -117,7 +116,7 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
     closest = min((float(np.diff(points).min()) for points in sets if points.size > 1), default=1.0)
     slack = max(rounding, min(mdp.H * noise if distinct.size < rewards.size else rounding, closest / 4))
     return ReturnSet(
-        H=mdp.H, paid=paid(mdp), size=read_only(np.array([points.size for points in sets])), units=read_only(units),
+        H=mdp.H, paid=mdp.paid, size=read_only(np.array([points.size for points in sets])), units=read_only(units),
         discount=mdp.discount, sets=tuple(map(read_only, sets)), rewards=read_only(distinct), slack=slack,
     )  # fmt: skip
 
@@ -158,7 +157,7 @@ def rounded_grid(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     units, bound = _rounded_units(mdp, reward, floor_of, step, up=up)
     lowest, size = _extent(mdp, units)
     return Rounded(
-        H=mdp.H, paid=paid(mdp), size=size, units=read_only(units), discount=mdp.discount, width=step, lowest=lowest,
+        H=mdp.H, paid=mdp.paid, size=size, units=read_only(units), discount=mdp.discount, width=step, lowest=lowest,
         offset=read_only(np.r_[np.cumsum(floor_of[::-1])[::-1], 0.0]), base=read_only(floor_of), bound=bound, up=up,
     )  # fmt: skip
 

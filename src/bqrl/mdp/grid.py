@@ -26,9 +26,14 @@ from bqrl.loops.layout import Moves
 from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, require, whole_numbers_of
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import Paid
+from bqrl.mdp.stage import Stage
 
 NOISE = 1e-9  # rewards this close to a lattice, relative to the largest reward (at most 1), count as on it
 SNAP = 1e-3  # a need this close to a point, in steps (plus the noise of H rewards), counts as that point
+
+DENSE_FROM = 0.3  # share of possible successors from which a matrix product beats visiting the outcomes
+SMALL_STATES = 24  # with fewer states the overhead of a matrix product outweighs its gain
+BLOCK_BYTES = 2**24  # memory of the rows of a product that are handled at once
 
 NO_JUMPS = np.empty((0, 0), np.int64)
 EMPTY = np.zeros(0)
@@ -391,3 +396,27 @@ def _sizes(arrays: dict[str, Any]) -> tuple[int, IntArray]:
     require(size.size >= 2, "size", "list one number per stage", size)
     require(bool(np.all((size >= 1) & (size <= 2**40))), "size", "give each stage at least one point", size)
     return size.size - 1, size
+
+
+def by_products(mdp: MDP, grid: Grid, stage: Stage) -> bool:
+    """Return whether matrix products are faster for a stage: its rows are dense, and each row shifts all columns alike."""
+    return grid.uniform and stage.row_reward is not None and mdp.S >= SMALL_STATES and is_dense(mdp, stage)
+
+
+def any_products(mdp: MDP, grid: Grid) -> bool:
+    """Return whether a sweep uses matrix products at some stage."""
+    return any(by_products(mdp, grid, mdp.stage(h)) for h in range(1 if mdp.stationary else mdp.H))
+
+
+def is_dense(mdp: MDP, stage: Stage) -> bool:
+    """Return whether the rows of a stage have so many successors that a matrix product beats visiting them."""
+    return bool(stage.successor.size >= DENSE_FROM * mdp.S * np.count_nonzero(stage.available))
+
+
+def row_shift(mdp: MDP, moves: Moves, h: int) -> IntArray:
+    """Return the shift of the rows of stage `h`, shape (S*A,), if it does not depend on the outcome."""
+    starts = mdp.stage(h).row_start
+    rows = np.flatnonzero(np.diff(starts))
+    shift = np.zeros(mdp.S * mdp.A, np.int64)
+    shift[rows] = moves.shift[starts[rows]]
+    return shift

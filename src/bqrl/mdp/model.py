@@ -21,14 +21,14 @@ from bqrl.checks import bad_type, bad_value, is_one_line, nearest, numbers, one_
 from bqrl.display import Tabular
 from bqrl.errors import ModelError, SizeError
 from bqrl.mdp import as_env, files, listing  # they import this module, too, to write and play models
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only, tile_starts
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, per_model, per_structure, read_only, tile_starts
 from bqrl.mdp.build import build_table
 from bqrl.mdp.columns import MODEL
-from bqrl.mdp.derived import per_model, per_structure
 from bqrl.mdp.files.sources import is_frame
 from bqrl.mdp.files.tables import read_table
 from bqrl.mdp.noise import SharedNoise
 from bqrl.mdp.outcomes import Outcomes, check_outcomes
+from bqrl.mdp.paid import Paid
 from bqrl.mdp.stage import Stage, Structure
 from bqrl.mdp.table import MAX_ID, Table
 from bqrl.mdp.validation import (
@@ -132,8 +132,8 @@ class MDP(Tabular):
     words: dict[str, str]
     _reward: FloatArray | None  # as given, (1 or H, n), without terminal values; None if _row_reward holds them
     _row_reward: FloatArray | None  # (1 or H, S, A)
-    _per_model: dict[Any, Any]  # written by derived.per_model alone
-    _per_structure: dict[Any, Any]  # written by derived.per_structure alone; shared with twins
+    _per_model: dict[Any, Any]  # written by arrays.per_model alone
+    _per_structure: dict[Any, Any]  # written by arrays.per_structure alone; shared with twins
     __slots__ = (
         "A", "H", "S", "_per_model", "_per_structure", "_reward", "_row_reward", "action_names", "available", "discount",
         "further", "known", "mu", "noise", "probability", "row_start", "state_names", "state_values", "successor", "terminal",
@@ -351,6 +351,12 @@ class MDP(Tabular):
         return read_only(self.own_reward[-1, last] + self.discount * self.terminal[self.successor[last]])
 
     @property
+    @per_structure
+    def paid(self) -> Paid:
+        """The rewards, as a policy that tracks them remembers them."""
+        return Paid(S=self.S, A=self.A, row_start=self.row_start, successor=self.successor, reward=self.reward)
+
+    @property
     def outcome_names(self) -> tuple[str, ...]:
         """Names of the further outcomes."""
         return () if self.further is None else tuple(self.further.values)
@@ -546,7 +552,7 @@ def check_mdp(given: Any, name: str = "mdp") -> MDP:
     if not isinstance(given, MDP):
         remedy = "build one with bqrl.MDP, bqrl.load, bqrl.envs.make or bqrl.from_gymnasium"
         remedy = GYMNASIUM if isinstance(given, gym.Env) else remedy
-        if type(given).__name__ == "StepModel":  # defined in unstored.py, which imports this module
+        if not getattr(type(given), "stored", True):  # a StepModel
             remedy = "this function needs the transitions; build the model with stored=True"
         raise bad_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)
     return given

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, floats_of, require, whole_numbers_of
-from bqrl.mdp.derived import per_structure
-from bqrl.mdp.model import MDP
 
 SAME = 1e-9  # rewards whose difference is at most this, relative to their size, are equal
 
@@ -62,19 +60,19 @@ class Paid:
         reward = self.reward[h if len(self.reward) > 1 else 0, here]
         return (key, reward) if met is None else (key[met], reward[met])
 
-    def fault(self, mdp: MDP) -> Fault | None:
-        """Return a transition that can occur in `mdp` and has another reward there; None if there is none."""
-        other = paid(mdp)
+    def fault(self, other: Paid, reachable: BoolArray, probability: FloatArray) -> Fault | None:
+        """Return a transition with another reward in another model, where it can occur; None if there is none."""
+        H = len(reachable) - 1
         if other is self or all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in ("row_start", "successor", "reward")
         ):
             return None
         alike = self.stages == other.stages == 1
         actions = max(self.A, other.A)
-        for h in range(1 if alike else mdp.H):
+        for h in range(1 if alike else H):
             row, here = other.stage(h)
-            reached = np.atleast_1d(mdp.reachable[slice(0, mdp.H) if alike else slice(h, h + 1)].any(axis=0))
-            met: BoolArray = reached[row // other.A] & (mdp.probability[here] > 0.0)
+            reached = np.atleast_1d(reachable[slice(0, H) if alike else slice(h, h + 1)].any(axis=0))
+            met: BoolArray = reached[row // other.A] & (probability[here] > 0.0)
             found = _disagreement(self.outcomes(h, actions), other.outcomes(h, actions, met))
             if found is not None:
                 key, planned, pays = found
@@ -86,12 +84,6 @@ class Paid:
         """Return the rewards as plain arrays."""
         arrays = {f"paid_{name}": getattr(self, name) for name in ("row_start", "successor", "reward")}
         return {"paid_shape": np.array([self.S, self.A]), **arrays}
-
-
-@per_structure
-def paid(mdp: MDP) -> Paid:
-    """Return the rewards of a model; its arrays are not copied."""
-    return Paid(S=mdp.S, A=mdp.A, row_start=mdp.row_start, successor=mdp.successor, reward=mdp.reward)
 
 
 def paid_from_arrays(arrays: dict[str, Any], H: int, S: int) -> Paid | None:

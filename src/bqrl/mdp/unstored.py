@@ -21,7 +21,6 @@ from bqrl.errors import GridError, SizeError
 from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.find_grid import lattice_of, noise_of, reward_step, sums_fit
 from bqrl.mdp.grid import Lattice
-from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.search import Scout, StateSearch
 from bqrl.mdp.step_arrays import (
     CHUNK,
@@ -121,6 +120,7 @@ class StepModel:
     18.0
     """
 
+    stored = False
     discount = 1.0
     stationary = True
     noise = None
@@ -309,8 +309,3 @@ def check_undiscounted(discount: Any) -> None:
     """Raise an error if a model without a table has a discount: its returns have no lattice."""
     if check_discount(discount) != 1.0:
         raise bad_value("discount", discount, "be 1 if stored=False", remedy="store the model")
-
-
-def check_model(given: Any) -> MDP | StepModel:
-    """Return `given` if it is a model, stored or not, or the problem of that name."""
-    return given if isinstance(given, StepModel) else check_mdp(given)

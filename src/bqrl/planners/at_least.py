@@ -33,8 +33,8 @@ from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.expected import best_mean, is_settled
 from bqrl.planners.facts import BestMean
 from bqrl.planners.greedy import MEAN_TIE
+from bqrl.planners.options import Gap, MaxBytes, Pairs, Points, Tick, one_of, switch
 from bqrl.planners.plan import GAP_TOL, Plan
-from bqrl.planners.registry import Gap, MaxBytes, Pairs, Points, Tick, one_of, switch
 from bqrl.planners.room import MAX_BYTES, Room
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 from bqrl.planners.target import GuaranteeCurve, curve_at, plan_from_curve

@@ -37,12 +37,13 @@ from bqrl.planners.cluster import Cluster, as_cluster
 from bqrl.planners.cvar import cvar_curve, cvar_on_pairs
 from bqrl.planners.deterministic import prove_deterministic
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
+from bqrl.planners.expected import risk_neutral
 from bqrl.planners.facts import Bracketed, BufferBelowMargin, Fact, NeutralWins, NoFinerGrid, Tied
+from bqrl.planners.options import Gap, MaxBytes, Pairs, Points, Tick, count, switch
 from bqrl.planners.plan import GAP_TOL, Plan, is_steady
-from bqrl.planners.registry import Gap, MaxBytes, Pairs, Points, Tick, count, switch
 from bqrl.planners.room import MAX_BYTES, Room, check_memory, fits
 from bqrl.planners.sweep import best_column, rounding_error
-from bqrl.planners.target import choose_pairs, curve_over, finer_size, risk_neutral
+from bqrl.planners.target import choose_pairs, curve_over, finer_size
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic, best_mix
 from bqrl.policies.protocol import Policy
 

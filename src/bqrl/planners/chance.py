@@ -15,11 +15,12 @@ from bqrl.laws.objectives import Objective, gets
 from bqrl.mdp.model import MDP
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.evaluate import law_bracket
-from bqrl.planners.facts import Bracketed
+from bqrl.planners.facts import Bracketed, Fact
+from bqrl.planners.options import Folder, MaxBytes, Pairs, Points, Precision, Tick
 from bqrl.planners.plan import Plan
-from bqrl.planners.registry import Folder, MaxBytes, Pairs, Points, Precision, Tick
 from bqrl.planners.room import MAX_BYTES, check_room
 from bqrl.planners.target import choose_pairs, curve_over
+from bqrl.policies.protocol import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +77,22 @@ def plan_chance(
     """Return the policy with the best probability of reaching the target; without an exact grid, a bracket."""
     room = check_room(max_bytes, folder, precision, cluster)
     met = None if room.single or isinstance(mdp, StepModel) else choose_pairs(mdp, pairs, points, room)
+    policy: Policy
+    details: dict[str, Any]
+    notes: tuple[Fact, ...] = ()
     if met is not None:
-        aimed = met.policy(objective.target)
-        law, _ = law_bracket(mdp, aimed)
-        return Plan(
-            objective=objective, planner="target", policy=aimed, law=law, value=objective(law), upper=objective(law),
-            nominal=objective(law), certain=True, exact=True, details={"pairs": met.count},
-        )  # fmt: skip
-    curve = curve_over(mdp, points=points, room=room, tick=tick)
-    target = objective.target
-    policy = curve.policy_for(target)
-    law, law_upper = law_bracket(mdp, policy, cluster=curve.cluster)
-    if curve.exact:
-        return Plan(
-            objective=objective, planner="target", policy=policy, law=law, value=objective(law), upper=objective(law),
-            nominal=objective(law), certain=True, exact=True, details={"curve": curve},
-        )  # fmt: skip
-    proven, upper = curve.chance(target)
-    value = max(objective(law), proven)
+        policy, exact, details = met.policy(objective.target), True, {"pairs": met.count}
+        law, law_upper = law_bracket(mdp, policy)
+    else:
+        curve = curve_over(mdp, points=points, room=room, tick=tick)
+        policy, exact, details = curve.policy_for(objective.target), curve.exact, {"curve": curve}
+        law, law_upper = law_bracket(mdp, policy, cluster=curve.cluster)
+    value = upper = objective(law)
+    if not exact:
+        proven, bound = curve.chance(objective.target)
+        value = max(value, proven)
+        upper, notes = max(value, bound), (Bracketed(points=curve.points.size, by_choice=curve.by_choice),)
     return Plan(
-        objective=objective, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
-        upper=max(value, upper), nominal=value, certain=True, exact=False,
-        notes=(Bracketed(points=curve.points.size, by_choice=curve.by_choice),), details={"curve": curve},
+        objective=objective, planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
+        nominal=value, certain=True, exact=exact, notes=notes, details=details,
     )  # fmt: skip

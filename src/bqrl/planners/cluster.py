@@ -37,16 +37,14 @@ import numpy as np
 
 from bqrl.checks import bad_type
 from bqrl.loops.layout import Goal, Moves, Rows
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
-from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, read_only
+from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice, by_products
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import SumRange, by_products, sums_of
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.on_demand import PRECISIONS, Model, ValueArray, kept_in, kernel_of, narrows, rows_of, unit_range
 from bqrl.planners.sweep import Found, at_start, product_states
-from bqrl.policies.forward import empty_masses, played_by_sum, push_stage, sums_on
+from bqrl.policies.forward import SumRange, empty_masses, played_by_sum, push_stage, sums_of, sums_on
 from bqrl.policies.markov import MarkovPolicy
-from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import TargetPolicy
 from bqrl.versions import fingerprint
 

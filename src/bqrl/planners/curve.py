@@ -12,8 +12,8 @@ from bqrl.checks import bad_type, bad_value, whole
 from bqrl.display import Charted
 from bqrl.laws.objectives import Buffered, CVaR, Objective, Quantile
 from bqrl.mdp.grid_step import GridModel
-from bqrl.mdp.model import MDP
-from bqrl.mdp.unstored import StepModel, check_model
+from bqrl.mdp.model import MDP, check_mdp
+from bqrl.mdp.unstored import StepModel
 from bqrl.planners.cvar import CVaRCurve, cvar_curve, cvar_on_pairs
 from bqrl.planners.earned import MAX_CURVE_WORK
 from bqrl.planners.evaluate import BRACKET_POINTS
@@ -194,7 +194,7 @@ def guarantee_curve(
         low = _curve_within(mdp.planned, points, room, averaged)
         high = low if mdp.upper is mdp.lower else _curve_within(mdp.upper, points, room, averaged)
         return GridCurve(model=mdp, low=low, high=high)
-    mdp = check_model(mdp)
+    mdp = mdp if isinstance(mdp, StepModel) else check_mdp(mdp)
     if isinstance(mdp, StepModel):
         if averaged:
             raise bad_type("mdp", mdp, "be an MDP for a CVaR curve", "a StepModel", remedy="build it with stored=True")

@@ -6,30 +6,19 @@ where J(z) is the smallest E (z - G)^+ over all policies. J does not depend on t
 serves every level. Targets z on the lattice lose nothing, because the term in braces is concave and piecewise linear in z between
 possible returns. A deterministic target policy attains the optimum over all policies. At level 1 the CVaR is the mean; near
 level 0 it is the highest return that some policy reaches for certain.
-
-A quantile does not see how bad the runs below it are. A quantile plan gets the fact `LowTail` if its CVaR is far below that of
-the risk-neutral policy. Let gain be how much more the plan guarantees, and loss how much less its worst share tau of runs brings
-on average. "Far" means that the loss
-
-    exceeds the gain,    and exceeds FAR (a quarter) of mean - CVaR of the risk-neutral policy.
-
-The second condition ignores losses that are small beside the depth of the tail that the problem has anyway. The law of the
-risk-neutral policy takes a quarter of the time of a small plan, and often it is not needed: no policy has a CVaR above b, the
-mean of the best quantiles of the levels up to tau, and the best mean is at least that of the plan. If the loss is not far for the
-CVaR b and the plan's own mean, it is not far for those of the risk-neutral policy either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bqrl.checks import number
-from bqrl.laws.law import MASS_TOL, Law, size_of
-from bqrl.laws.objectives import CVaR, Quantile
+from bqrl.laws.law import MASS_TOL, size_of
+from bqrl.laws.objectives import CVaR
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
@@ -37,16 +26,16 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.cluster import Cluster
 from bqrl.planners.earned import MetPairs, search_cvar
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
-from bqrl.planners.facts import Bracketed, Fact, LowTail, NeutralWins
+from bqrl.planners.expected import risk_neutral
+from bqrl.planners.facts import Bracketed, Fact, NeutralWins
 from bqrl.planners.plan import GAP_TOL, Plan, is_steady
 from bqrl.planners.room import Room, check_memory, fits
 from bqrl.planners.sweep import Sweep, rounding_error
-from bqrl.planners.target import QUICK_CURVE, GuaranteeCurve, LevelCurve, check_level, risk_neutral
+from bqrl.planners.target import QUICK_CURVE, LevelCurve, check_level
 from bqrl.planners.terminal import cost_sweep
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.target import TargetPolicy
 
-FAR = 0.25  # of the depth of a tail
 TIE = 1e-12  # values this close, relative to the size of the returns, tie
 
 
@@ -223,28 +212,3 @@ def _missing(
     z = columns.points(0)
     done = cost_sweep(mdp, columns, z - z[0], tick=tick, cluster=cluster)
     return z, done.root[: z.size], done
-
-
-def with_tail(plan: Plan, neutral: Law) -> Plan:
-    """Return the plan with the fact `LowTail` if it is proven; `neutral` is the (lower) law of the risk-neutral policy."""
-    if not isinstance(plan.objective, Quantile) or plan.attitude != "nominal":
-        return plan
-    tau, most = plan.tau, plan.law if plan.law_upper is None else plan.law_upper
-    own, other = most.cvar(tau), neutral.cvar(tau)
-    loss, gain, depth = other - own, most.quantile(tau) - neutral.quantile(tau), neutral.exact_mean - other
-    noise = GAP_TOL * max(abs(own), abs(other))
-    if loss <= max(gain, FAR * depth) + noise or any(isinstance(note, LowTail) for note in plan.notes):
-        return plan
-    return replace(plan, notes=(*plan.notes, LowTail(tau=tau, cvar=own, neutral=other)))
-
-
-def tail_is_safe(plan: Plan) -> bool:
-    """Return whether the curve behind a plan proves that the plan has no low tail."""
-    curve, tau = plan.details.get("curve"), plan.tau
-    if not isinstance(curve, GuaranteeCurve) or not curve.exact or plan.law_upper is not None:
-        return False
-    levels, values = curve.steps
-    if levels[0] != 0.0:
-        return False
-    most = float(np.diff(np.minimum(np.r_[levels, 1.0], tau)) @ values) / tau
-    return most - plan.law.cvar(tau) <= max(0.0, FAR * (plan.law.exact_mean - most))

@@ -22,15 +22,13 @@ from numpy.typing import NDArray
 from bqrl.laws.law import reaches, size_of
 from bqrl.loops.earned import best_actions, least_costs, least_costs_threads
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, action_dtype
 from bqrl.mdp.find_grid import distinct_rewards, sum_error
 from bqrl.mdp.grid import drop_close
 from bqrl.mdp.model import MDP
-from bqrl.mdp.paid import paid
 from bqrl.planners.expected import best_mean
 from bqrl.planners.sweep import TIE_TOL
 from bqrl.policies.earned import Earned, EarnedPolicy
-from bqrl.policies.protocol import action_dtype
 
 MOVE_BYTES = 60  # memory per move while the pairs of a stage are sorted
 BLOCK_CELLS = 2**23  # values of the pairs of one stage for one block of targets
@@ -114,7 +112,7 @@ class MetPairs:
             )  # fmt: skip
             decisions.append(Earned(np.searchsorted(here.state, np.arange(mdp.S + 1)), here.total, action))
             after = now
-        return EarnedPolicy(decisions[::-1], best_mean(mdp)[1].actions, target, mdp.discount, self.slack, paid(mdp))
+        return EarnedPolicy(decisions[::-1], best_mean(mdp)[1].actions, target, mdp.discount, self.slack, mdp.paid)
 
 
 def met_pairs(mdp: MDP, max_moves: float, max_bytes: float) -> MetPairs | None:

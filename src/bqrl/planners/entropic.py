@@ -20,9 +20,8 @@ from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import distinct_rewards
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import law_bracket
-from bqrl.planners.expected import TIE_TOL
+from bqrl.planners.expected import best_values
 from bqrl.planners.plan import Plan
-from bqrl.policies.markov import MarkovPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +71,18 @@ def certainty_equivalent(theta: float, values: FloatArray, probability: FloatArr
 
 def plan_entropic(mdp: MDP, objective: Entropic) -> Plan:
     """Return the policy with the best entropic value; it is exact with any rewards and any discount."""
-    value, size = np.zeros(mdp.S), size_of(distinct_rewards(mdp))
-    actions = np.zeros((mdp.H, mdp.S), np.int64)
-    for h in range(mdp.H - 1, -1, -1):
+
+    def worths(h: int, value: FloatArray) -> FloatArray:
         stage = mdp.stage(h)
-        rows = np.flatnonzero(np.diff(stage.row_start))
-        worth = np.full(mdp.S * mdp.A, -np.inf)
+        rows, worth = np.flatnonzero(np.diff(stage.row_start)), np.full(mdp.S * mdp.A, -np.inf)
         gain = stage.reward + mdp.discount * value[stage.successor]
         theta = objective.theta * mdp.discount**h
         worth[rows] = certainty_equivalent(theta, gain, stage.probability, stage.row_start[rows])
-        table = worth.reshape(mdp.S, mdp.A)
-        best = table.max(axis=1)
-        best[np.isneginf(best)] = 0.0  # a state without actions, which is never reached
-        actions[h] = np.argmax(table >= (best - TIE_TOL * np.maximum(size, np.abs(best)))[:, None], axis=1)
-        value = best
+        return worth
+
+    value, policy = best_values(mdp, worths, size_of(distinct_rewards(mdp)))
     first = np.flatnonzero(mdp.mu)
     optimum = float(certainty_equivalent(objective.theta, value[first], mdp.mu[first], np.zeros(1, np.int64))[0])
-    policy = MarkovPolicy(actions)
     law, law_upper = law_bracket(mdp, policy)
     return Plan(
         objective=objective, planner="backward", policy=policy, law=law, law_upper=law_upper, value=optimum, upper=optimum,

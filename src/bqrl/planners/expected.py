@@ -4,24 +4,38 @@
 
 It maximises the mean and ignores tau; the quantile of its policy is read off the return law of that policy. Every other
 planner is compared with it. It needs no grid of returns, so it works for any problem.
+
+A quantile does not see how bad the runs below it are. A quantile plan gets the fact `LowTail` if its CVaR is far below that of
+the risk-neutral policy. Let gain be how much more the plan guarantees, and loss how much less its worst share tau of runs brings
+on average. "Far" means that the loss
+
+    exceeds the gain,    and exceeds FAR (a quarter) of mean - CVaR of the risk-neutral policy.
+
+The second condition ignores losses that are small beside the depth of the tail that the problem has anyway. The law of the
+risk-neutral policy takes a quarter of the time of a small plan, and often it is not needed: no policy has a CVaR above b, the
+mean of the best quantiles of the levels up to tau, and the best mean is at least that of the plan. If the loss is not far for the
+CVaR b and the plan's own mean, it is not far for those of the risk-neutral policy either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bqrl.laws.law import Law, size_of
-from bqrl.laws.objectives import Mean, check_levels, quantile_objective
-from bqrl.mdp.arrays import FloatArray
+from bqrl.laws.objectives import Mean, Quantile, check_levels, quantile_objective
+from bqrl.mdp.arrays import FloatArray, per_model
 from bqrl.mdp.find_grid import distinct_rewards
+from bqrl.mdp.grid import is_dense
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import is_dense
 from bqrl.mdp.stage import Stage
+from bqrl.planners.cluster import Cluster
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
-from bqrl.planners.facts import RoundedLaw
-from bqrl.planners.plan import Plan, is_steady
+from bqrl.planners.facts import LowTail, RoundedLaw
+from bqrl.planners.plan import GAP_TOL, Plan, is_steady
 from bqrl.planners.sweep import rounding_error
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
@@ -29,6 +43,7 @@ from bqrl.policies.protocol import Policy
 LAW_MASSES = 20_000_000  # numbers per stage of the law beside a mean
 MIN_POINTS = 500  # of its rounded grid
 DENSE_OUTCOMES = 50_000  # of a stage, from which a matrix product is worth its matrix
+FAR = 0.25  # of the depth of a tail
 TIE_TOL = 1e-12  # means this close, relative to the best or to the largest reward, tie; the lower action is chosen
 
 
@@ -37,24 +52,35 @@ def best_mean(mdp: MDP, gain: FloatArray | None = None) -> tuple[float, MarkovPo
 
     With `gain` the largest mean of the sum of these expected amounts, shape (H, S*A), in place of the return.
     """
-    value, size = np.zeros(mdp.S), size_of(distinct_rewards(mdp) if gain is None else gain)
-    actions = np.zeros((mdp.H, mdp.S), np.int64)
-    for h in range(mdp.H - 1, -1, -1):
+
+    def means(h: int, value: FloatArray) -> FloatArray:
         stage = mdp.stage(h)
         reward = stage.row_reward
         if reward is not None and stage.successor.size >= DENSE_OUTCOMES and is_dense(mdp, stage):
             paid = (reward.reshape(-1), mdp.discount) if gain is None else (gain[h], 1.0)
-            means = np.where(stage.available.reshape(-1), paid[0] + paid[1] * (mdp.dense(h) @ value), -np.inf)
-        elif gain is None:
-            means = _row_sums(stage, stage.probability * (stage.reward + mdp.discount * value[stage.successor]))
-        else:
-            means = gain[h] + _row_sums(stage, stage.probability * value[stage.successor])
-        means = means.reshape(mdp.S, mdp.A)
-        best = means.max(axis=1)
-        best[np.isneginf(best)] = 0.0  # a state without actions, which is never reached
-        actions[h] = np.argmax(means >= (best - TIE_TOL * np.maximum(size, np.abs(best)))[:, None], axis=1)
-        value = best
-    return float(mdp.mu @ value), MarkovPolicy(actions)
+            return np.where(stage.available.reshape(-1), paid[0] + paid[1] * (mdp.dense(h) @ value), -np.inf)
+        if gain is None:
+            return _row_sums(stage, stage.probability * (stage.reward + mdp.discount * value[stage.successor]))
+        return np.asarray(gain[h] + _row_sums(stage, stage.probability * value[stage.successor]))
+
+    value, policy = best_values(mdp, means, size_of(distinct_rewards(mdp) if gain is None else gain))
+    return float(mdp.mu @ value), policy
+
+
+def best_values(
+    mdp: MDP, worths: Callable[[int, FloatArray], FloatArray], size: float
+) -> tuple[FloatArray, MarkovPolicy]:
+    """Return V_0 and the policy of V_h(s) = max_a of the row (s, a) of worths(h, V_{h+1}), -inf where there is no action.
+
+    Differences up to TIE_TOL, relative to the best or to `size`, tie; ties go to the lower action.
+    """
+    value, actions = np.zeros(mdp.S), np.zeros((mdp.H, mdp.S), np.int64)
+    for h in range(mdp.H - 1, -1, -1):
+        table = worths(h, value).reshape(mdp.S, mdp.A)
+        value = table.max(axis=1)
+        value[np.isneginf(value)] = 0.0  # a state without actions, which is never reached
+        actions[h] = np.argmax(table >= (value - TIE_TOL * np.maximum(size, np.abs(value)))[:, None], axis=1)
+    return value, MarkovPolicy(actions)
 
 
 def _row_sums(stage: Stage, per_outcome: FloatArray) -> FloatArray:
@@ -114,3 +140,54 @@ def is_settled(law: Law, tau: float, beta: float, gamma: float) -> bool:
     if reached * (1.0 - gamma) >= tau and short * (1.0 + gamma) < (tau if beta == 0.0 else tau - beta):
         return True
     return beta > 0.0 and is_steady(law, tau, beta, gamma)
+
+
+# -- the risk-neutral policy beside a plan -------------------------------------------------------------------------------------
+
+
+def risk_neutral(mdp: MDP, points: int, cluster: Cluster | None = None) -> tuple[MarkovPolicy, Law, Law | None]:
+    """Return the policy with the best mean, and its law or a bracket on at least `points` points; cached per problem."""
+    points = max(points, BRACKET_POINTS)
+    return _risk_neutral(mdp, points) if cluster is None else _neutral_with(mdp, points, cluster)
+
+
+@per_model
+def _risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
+    return _neutral_with(mdp, points, None)
+
+
+def _neutral_with(mdp: MDP, points: int, cluster: Cluster | None) -> tuple[MarkovPolicy, Law, Law | None]:
+    policy = best_mean(mdp)[1]
+    return policy, *law_bracket(mdp, policy, Limits(points=points), cluster)
+
+
+def note_tail(plan: Plan, mdp: MDP) -> Plan:
+    """Return a quantile plan with the fact `LowTail` if its worst runs are far below those of the risk-neutral policy."""
+    if tail_is_safe(plan):
+        return plan
+    return with_tail(plan, risk_neutral(mdp, 0, getattr(plan.details.get("curve"), "cluster", None))[1])
+
+
+def with_tail(plan: Plan, neutral: Law) -> Plan:
+    """Return the plan with the fact `LowTail` if it is proven; `neutral` is the (lower) law of the risk-neutral policy."""
+    if not isinstance(plan.objective, Quantile) or plan.attitude != "nominal":
+        return plan
+    tau, most = plan.tau, plan.law if plan.law_upper is None else plan.law_upper
+    own, other = most.cvar(tau), neutral.cvar(tau)
+    loss, gain, depth = other - own, most.quantile(tau) - neutral.quantile(tau), neutral.exact_mean - other
+    noise = GAP_TOL * max(abs(own), abs(other))
+    if loss <= max(gain, FAR * depth) + noise or any(isinstance(note, LowTail) for note in plan.notes):
+        return plan
+    return replace(plan, notes=(*plan.notes, LowTail(tau=tau, cvar=own, neutral=other)))
+
+
+def tail_is_safe(plan: Plan) -> bool:
+    """Return whether the curve behind a plan proves that the plan has no low tail."""
+    curve, tau = plan.details.get("curve"), plan.tau  # a GuaranteeCurve
+    if curve is None or not curve.exact or plan.law_upper is not None:
+        return False
+    levels, values = curve.steps
+    if levels[0] != 0.0:
+        return False
+    most = float(np.diff(np.minimum(np.r_[levels, 1.0], tau)) @ values) / tau
+    return most - plan.law.cvar(tau) <= max(0.0, FAR * (plan.law.exact_mean - most))

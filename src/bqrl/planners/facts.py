@@ -105,7 +105,7 @@ class BestMean(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowTail(Fact):
-    """The runs below the guarantee are far worse than the worst runs of the risk-neutral policy; `planners/cvar.py` says when."""
+    """The runs below the guarantee are far worse than the worst runs of the risk-neutral policy; expected.py says when."""
 
     tau: float
     cvar: float  # mean of the worst share tau of runs; an upper bound if the law is bracketed

@@ -9,14 +9,12 @@ import numpy as np
 from bqrl.loops.ball import possible_sums, push_optimistic
 from bqrl.loops.layout import Dynamics, Tables
 from bqrl.loops.rollout import play_tables, push_stages
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import SumRange
 from bqrl.planners.sweep import Layout, Sweep
-from bqrl.policies.forward import push_forward, sums_on
+from bqrl.policies.forward import SumRange, push_forward, sums_on
 from bqrl.policies.markov import MarkovPolicy
-from bqrl.policies.protocol import ActionArray
 from bqrl.policies.target import TargetPolicy
 
 

@@ -34,8 +34,8 @@ from bqrl.planners.evaluate import evaluate
 from bqrl.planners.expected import is_settled, plan_of
 from bqrl.planners.facts import RoundedLaw
 from bqrl.planners.greedy import MEAN_TIE, TIE, exact_columns
+from bqrl.planners.options import count, positive, switch
 from bqrl.planners.plan import Plan, is_steady, level_error
-from bqrl.planners.registry import count, positive, switch
 from bqrl.planners.sweep import rounding_error
 
 MAX_LAWS = 100_000

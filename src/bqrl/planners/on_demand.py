@@ -28,15 +28,13 @@ from bqrl.display import in_words
 from bqrl.errors import SizeError
 from bqrl.laws.law import size_of
 from bqrl.loops.layout import Goal
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
-from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, action_dtype, read_only
+from bqrl.mdp.grid import Grid, Lattice, any_products
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import by_products
 from bqrl.mdp.search import Progress
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.step_kernel import StepKernel
 from bqrl.planners.sweep import NO_TABLE, SHORTFALL, TIE_TOL, SharedSweep, StageKernel, at_start
-from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import Near, StageTables, TargetPolicy
 
 EXTRA = 1  # columns above the highest return: the cost is 1{n > 0}
@@ -313,11 +311,7 @@ def narrows(mdp: Model, grid: Grid) -> bool:
 
     The bits of a matrix product depend on the number of its columns.
     """
-    if isinstance(mdp, StepModel):
-        return True
-    return isinstance(grid, Lattice) and not any(
-        by_products(mdp, grid, mdp.stage(h)) for h in range(1 if mdp.stationary else mdp.H)
-    )
+    return isinstance(mdp, StepModel) or (isinstance(grid, Lattice) and not any_products(mdp, grid))
 
 
 def two_stages(mdp: Model, grid: Grid, bytes_per_entry: int) -> int:

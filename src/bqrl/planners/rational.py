@@ -17,9 +17,10 @@ from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import evaluate
 from bqrl.planners.facts import DecidedInFractions
+from bqrl.planners.options import one_of
 from bqrl.planners.plan import Plan
-from bqrl.planners.registry import one_of
 from bqrl.planners.room import exact_grid
+from bqrl.planners.sweep import sweep_work
 from bqrl.policies.target import TargetPolicy
 
 MAX_WORK = 3_000_000  # products of fractions; a million takes about two seconds
@@ -33,7 +34,7 @@ def plan_rational(mdp: MDP, tau: float, arithmetic: Annotated[str, one_of("float
     if columns is None or mdp.discount < 1.0:
         text = "arithmetic='rational' requires undiscounted returns on an exact grid, got a problem without one"
         raise GridError(f"{text}; use arithmetic='float'", name="arithmetic")
-    work = sum(mdp.stage(h).successor.size * int(columns.size[h]) for h in range(mdp.H))
+    work = sweep_work(mdp, columns)
     if work > MAX_WORK:
         raise SizeError(
             f"arithmetic='rational' must stay within {MAX_WORK} products of fractions, got {work}; use arithmetic='float', "

@@ -36,15 +36,14 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.chance import Chance, plan_chance
 from bqrl.planners.entropic import Entropic, certainty_equivalent, plan_entropic
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
-from bqrl.planners.expected import TIE_TOL, plan_mean
+from bqrl.planners.expected import best_values, plan_mean
 from bqrl.planners.facts import Guaranteed
+from bqrl.planners.options import MaxBytes, Points, one_of
 from bqrl.planners.plan import Plan
-from bqrl.planners.registry import MaxBytes, Points, one_of
 from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.planners.sweep import ROBUST, Sweep, rounding_error
 from bqrl.planners.terminal import MeanCVaR, Utility, cost_sweep, plan_mean_cvar, plan_utility
 from bqrl.planners.uncertain import half_radius, per_row, rounding_notes
-from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 
 FIRST_TARGETS = 17  # values of z that are tried first
@@ -120,24 +119,21 @@ def _backward(
     mdp: MDP, objective: Mean | Entropic, half: FloatArray, missing: FloatArray, error: float
 ) -> tuple[float, Policy]:
     """Return the guarantee and the policy of the recursion."""
-    value, size = np.zeros(mdp.S), size_of(distinct_rewards(mdp))
-    actions = np.zeros((mdp.H, mdp.S), np.int64)
-    for h in range(mdp.H - 1, -1, -1):
+
+    def worths(h: int, value: FloatArray) -> FloatArray:
         stage = mdp.stage(h)
-        rows = np.flatnonzero(np.diff(stage.row_start))
+        rows, worth = np.flatnonzero(np.diff(stage.row_start)), np.full(mdp.S * mdp.A, -np.inf)
         gain, worst = stage.reward + mdp.discount * value[stage.successor], np.empty(stage.successor.size)
         worst_rows(stage.row_start, stage.probability, half[h], missing[h], gain, worst)
-        worth = np.full(mdp.S * mdp.A, -np.inf)
         worth[rows] = _aggregate(objective, mdp.discount**h, gain, worst, stage.row_start[rows])
-        table = worth.reshape(mdp.S, mdp.A)
-        best = table.max(axis=1)
-        best[np.isneginf(best)] = 0.0  # a state without actions, which is never reached
-        actions[h] = np.argmax(table >= (best - TIE_TOL * np.maximum(size, np.abs(best)))[:, None], axis=1)
-        value = best
+        return worth
+
+    size = size_of(distinct_rewards(mdp))
+    value, policy = best_values(mdp, worths, size)
     lowest = lowest_return(mdp)
     law, worth = worst_first(mdp, value, error, lowest)
     found = float(_aggregate(objective, 1.0, worth, law, np.zeros(1, np.int64))[0])
-    return found - rounding_error(mdp, ball=True) * max(size * mdp.H, abs(lowest)), MarkovPolicy(actions)
+    return found - rounding_error(mdp, ball=True) * max(size * mdp.H, abs(lowest)), policy
 
 
 def _aggregate(

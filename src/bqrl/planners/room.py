@@ -22,13 +22,12 @@ from bqrl.errors import SizeError
 from bqrl.loops.backward import sweep_rows, sweep_rows_threads
 from bqrl.loops.layout import Moves, Rows
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import read_only
+from bqrl.mdp.arrays import action_dtype, read_only
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid, rounded_grid
-from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice
-from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import by_products
+from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice, by_products
+from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.search import SWEEP_SECONDS
-from bqrl.mdp.unstored import StepModel, check_model
+from bqrl.mdp.unstored import StepModel
 from bqrl.planners.cluster import NO_GOAL, Cluster, Pass, as_cluster, pass_bytes
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.on_demand import (
@@ -47,7 +46,7 @@ from bqrl.planners.on_demand import (
     values_bytes,
     widest,
 )
-from bqrl.policies.protocol import action_dtype
+from bqrl.planners.sweep import sweep_bytes
 
 MAX_BYTES = 4 * 2**30
 SAMPLE_BYTES = 2**28  # of the values of the next stage in a sample
@@ -148,15 +147,6 @@ def fits(mdp: MDP, columns: Grid, max_bytes: float, *, or_rounded: bool, sweeps:
     if not or_rounded:
         check_memory(mdp, columns, max_bytes, sweeps, shared=shared)
     return sweeps * sweep_bytes(mdp, columns, shared=shared) <= max_bytes
-
-
-def sweep_bytes(mdp: MDP, columns: Grid, *, shared: bool = False) -> int:
-    """Return the bytes of one sweep with its policy: four arrays with the values of a stage, and the actions of all stages.
-
-    The values of a `shared` sweep are on the workers of a cluster.
-    """
-    stage = 0 if shared else int(columns.size.max()) * mdp.S * 8
-    return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes
 
 
 def check_memory(mdp: MDP, columns: Grid, max_bytes: float, sweeps: int = 1, *, shared: bool = False) -> None:
@@ -268,7 +258,7 @@ def forecast(
     >>> expected.fits, expected.way, expected.points
     (True, 'tables', 31)
     """
-    model = check_model(mdp)
+    model = mdp if isinstance(mdp, StepModel) else check_mdp(mdp)
     room = check_room(max_bytes, folder, precision)
     if isinstance(model, StepModel):
         grid: Grid = model.grid

@@ -22,11 +22,10 @@ from bqrl.loops.rollout import push_mass
 from bqrl.loops.rules import cost_rows, cost_rows_threads, pull_back
 from bqrl.loops.threads import run_loop
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
-from bqrl.mdp.grid import NO_JUMPS, Grid
+from bqrl.mdp.grid import NO_JUMPS, Grid, by_products, row_shift
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import by_products, row_shift, sums_of
 from bqrl.policies.convert import average_actions
-from bqrl.policies.forward import expected_rewards, stage_masses
+from bqrl.policies.forward import expected_rewards, stage_masses, sums_of
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.target import TargetPolicy
 

@@ -29,8 +29,8 @@ from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.expected import best_mean, is_settled
 from bqrl.planners.facts import Fact, RoundedLaw, RuleFound, RuleOrder, Tied
 from bqrl.planners.greedy import greedy_policies
+from bqrl.planners.options import MaxBytes, Points, Tick, one_of
 from bqrl.planners.plan import Plan, equal_values
-from bqrl.planners.registry import MaxBytes, Points, Tick, one_of
 from bqrl.planners.room import MAX_BYTES
 from bqrl.planners.rule_passes import RulePasses
 from bqrl.planners.rule_search import search_rules

@@ -1,42 +1,101 @@
-"""The function `solve`, which calls the planner that its arguments select, and objectives by name.
+"""The function `solve`, the table of planners from which its arguments select one, and objectives by name.
 
-The form "cvar:0.1" of the command line and of files serves every class in the table of planners that has a `name`.
+A planner is a function of the problem that returns a Plan. Its signature declares everything else: it receives `objective`, or
+`tau` and `beta`, and those arguments of `solve` that it names. The types of its arguments carry their checks (see options.py).
+An entry of the table with a `selector` is a variant of its planner, which is used if that argument of `solve` is given.
+
+The form "cvar:0.1" of the command line and of files serves every class in the table that has a `name`.
 """
 
 from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, get_type_hints
 
-from bqrl.checks import bad_type, bad_value, flag, nearest
+from bqrl.checks import bad_type, bad_value, choice, flag, nearest, unknown_argument
 from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import Buffered, CVaR, Mean, Objective, Quantile, check_objective
 from bqrl.mdp.find_grid import cut_to_possible
 from bqrl.mdp.grid_step import GridModel
-from bqrl.mdp.model import MDP
-from bqrl.mdp.unstored import StepModel, check_model
+from bqrl.mdp.model import MDP, check_mdp
+from bqrl.mdp.unstored import StepModel
 from bqrl.planners.at_least import plan_at_least
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.chance import Chance, plan_chance
-from bqrl.planners.cvar import tail_is_safe, with_tail
 from bqrl.planners.entropic import Entropic, plan_entropic
-from bqrl.planners.expected import plan_expected, plan_mean
+from bqrl.planners.expected import note_tail, plan_expected, plan_mean
 from bqrl.planners.frontier import plan_capped, plan_frontier
 from bqrl.planners.greedy import plan_greedy
 from bqrl.planners.on_grid import plan_on_grid
+from bqrl.planners.options import Check
 from bqrl.planners.plan import Plan
 from bqrl.planners.rational import plan_rational
-from bqrl.planners.registry import Solver, find_planner, find_solver
 from bqrl.planners.robust import plan_robust
 from bqrl.planners.rules import plan_rule
-from bqrl.planners.target import plan_target, risk_neutral
+from bqrl.planners.target import plan_target
 from bqrl.planners.terminal import MeanCVaR, Utility, plan_mean_cvar, plan_utility
 from bqrl.planners.uncertain import plan_uncertain
 
-# The table of planners, one entry per function (see registry.py). The first planner that solves an objective is its default.
+COMMON = ("mdp", "objective", "tau", "beta")  # arguments that every planner may have
+
+
+@cache
+def _parameters(plan: Callable[..., Plan]) -> dict[str, inspect.Parameter]:
+    return {name: one for name, one in inspect.signature(plan).parameters.items() if name not in COMMON}
+
+
+@cache
+def _checks(plan: Callable[..., Plan]) -> dict[str, tuple[Check, ...]]:
+    """Return the checks that the types of the arguments carry, by argument."""
+    hints = get_type_hints(plan, include_extras=True)
+    return {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solver:
+    """An entry of the table of planners: a function and the objectives that it solves.
+
+    `selector` names the argument of `solve` that selects this variant of the planner; "" is the planner itself.
+    """
+
+    planner: str
+    plan: Callable[..., Plan]
+    objectives: tuple[type[Objective], ...]
+    selector: str = ""
+
+    def solves(self, objective: Objective) -> bool:
+        """Return whether the function plans for this kind of objective."""
+        return type(objective) in self.objectives
+
+    @property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The arguments of the function without those that every planner may have."""
+        return _parameters(self.plan)
+
+    def check(self, mdp: MDP | StepModel, given: Mapping[str, Any]) -> None:
+        """Raise an error if the value of an argument is invalid; None is valid where it is the default."""
+        for name, value in given.items():
+            if value is None and self.parameters[name].default is None:
+                continue
+            for rule in _checks(self.plan).get(name, ()):
+                rule(value, name, mdp)
+
+    def call(self, mdp: MDP | StepModel, objective: Objective, given: Mapping[str, Any]) -> Plan:
+        """Return the plan for an objective with these arguments."""
+        common = {
+            "objective": objective,
+            "tau": getattr(objective, "tau", None),
+            "beta": getattr(objective, "beta", None),
+        }
+        named = inspect.signature(self.plan).parameters
+        return self.plan(mdp, **{name: value for name, value in common.items() if name in named}, **given)
+
+
+# The table of planners, one entry per function. The first planner that solves an objective is its default.
 SOLVERS = (
     Solver(planner="target", plan=plan_target, objectives=(Quantile,)),
     Solver(planner="target", plan=plan_buffered, objectives=(Buffered,)),
@@ -143,20 +202,17 @@ def solve(
     True
     """
     goal = check_objective(objective, tau, beta)
-    if isinstance(mdp, GridModel):
-        chosen = {"planner": planner, "radius": radius, "randomized": randomized, "secondary": secondary, "rule": rule}
-        chosen |= {"at_least": at_least, "margin": margin}
-        return plan_on_grid(mdp, goal, options | {name: x for name, x in chosen.items() if x is not None})
-    problem = check_model(mdp)
-    planner = find_planner(SOLVERS, goal, planner)
     choices = {
         "radius": radius, "attitude": attitude, "rule": rule, "at_least": at_least, "margin": margin, "secondary": secondary,
-        "arithmetic": None if arithmetic == "float" else arithmetic,
+        "arithmetic": None if arithmetic == "float" else arithmetic, "randomized": randomized,
     }  # fmt: skip
-    by_mean = any(value is not None for value in (at_least, margin, secondary))
-    if by_mean or not _settled_without_draw(goal, planner, randomized):
-        choices["randomized"] = randomized
     choices = {name: value for name, value in choices.items() if value is not None}
+    if isinstance(mdp, GridModel):
+        return plan_on_grid(mdp, goal, options | choices | ({} if planner is None else {"planner": planner}))
+    problem = mdp if isinstance(mdp, StepModel) else check_mdp(mdp)
+    planner = find_planner(SOLVERS, goal, planner)
+    if not choices.keys() & {"at_least", "margin", "secondary"} and _settled_without_draw(goal, planner, randomized):
+        choices.pop("randomized", None)
     solver = find_solver(SOLVERS, goal, planner, choices, options, near=NAMED)
     if isinstance(problem, StepModel) and solver.plan not in (plan_target, plan_chance):
         remedy = "plan for Quantile or Chance, or build the model with stored=True"
@@ -171,9 +227,8 @@ def solve(
         value, nominal = cut_to_possible(problem, [plan.value, plan.nominal]).tolist()
         upper = None if plan.upper is None else max(value, float(cut_to_possible(problem, plan.upper)))
         plan = replace(plan, value=value, nominal=nominal, upper=upper)
-    if isinstance(goal, Quantile) and attitude is None and isinstance(problem, MDP) and not tail_is_safe(plan):
-        cluster = getattr(plan.details.get("curve"), "cluster", None)
-        plan = with_tail(plan, risk_neutral(problem, 0, cluster)[1])
+    if isinstance(goal, Quantile) and attitude is None and isinstance(problem, MDP):
+        plan = note_tail(plan, problem)
     return plan.with_time(time.perf_counter() - begun)
 
 
@@ -185,6 +240,75 @@ def _settled_without_draw(goal: Objective, planner: str, randomized: Any) -> boo
     drawn = flag(randomized, "randomized", optional=True)
     return isinstance(goal, Quantile) and (not drawn or planner == "target")
 
+
+def find_planner(solvers: Iterable[Solver], objective: Objective, name: str | None = None) -> str:
+    """Return the named planner, or the first that solves the objective."""
+    plain = [one for one in solvers if not one.selector]
+    able = list(dict.fromkeys(one.planner for one in plain if one.solves(objective)))
+    if name is None:
+        if not able:
+            kinds = sorted({kind.__name__ for one in plain for kind in one.objectives})
+            raise bad_value("objective", objective, f"be one of {', '.join(kinds)}", type(objective).__name__)
+        return able[0]
+    if choice(name, "planner", dict.fromkeys(one.planner for one in plain)) not in able:
+        raise bad_value("planner", name, f"solve {objective.label}", remedy=f"omit it or choose {' or '.join(able)}")
+    return name
+
+
+def find_solver(
+    solvers: Sequence[Solver], objective: Objective, planner: str, choices: Mapping[str, Any],
+    options: Mapping[str, Any], near: Iterable[str] = (),
+) -> Solver:  # fmt: skip
+    """Return the entry that the given arguments select; an error if they do not fit together.
+
+    `choices` are the arguments that `solve` names, and `options` the others; `near` are further names to suggest.
+    """
+    able = [one for one in solvers if one.planner == planner and one.solves(objective)]
+    found = next((one for one in able if one.selector and one.selector in choices), None)
+    found = found or next(one for one in able if not one.selector)
+    for name, value in choices.items():
+        if name not in found.parameters:
+            raise _misfit(solvers, objective, found, name, value, choices)
+    for name, one in found.parameters.items():
+        if one.default is one.empty and name not in choices:
+            raise bad_value(name, None, f"be given with {found.selector}", remedy="pass both")
+    for name, value in options.items():
+        if name not in found.parameters:
+            variant = f" with {_text(found.selector, choices[found.selector])}" if found.selector else ""
+            valid = [each for each, one in found.parameters.items() if one.kind is one.KEYWORD_ONLY]
+            raise unknown_argument(f"planner {planner}{variant}", name, value, valid, near=near)
+    return found
+
+
+def _misfit(
+    solvers: Sequence[Solver], objective: Objective, found: Solver, name: str, value: Any, choices: Mapping[str, Any]
+) -> ArgumentError:
+    """Return the error for an argument of `solve` that the selected function does not take."""
+    text, takers = _text(name, value), [one for one in solvers if name in one.parameters]
+    same = [one for one in takers if one.planner == found.planner]
+    fitting = [one for one in same if one.solves(objective)]
+    if not same:
+        able = [one for one in takers if one.solves(objective)] or takers
+        names = " or ".join(dict.fromkeys(repr(one.planner) for one in able))
+        return bad_value("planner", found.planner, f"be {names} with {text}")
+    selectors = [one.selector for one in fitting if one.selector and one.selector not in choices]
+    if found.selector and (name != found.selector):
+        first = _text(found.selector, choices[found.selector])
+        return ArgumentError(f"expected one of {first} and {text}, got both; drop one of them", name=found.selector)
+    if fitting:
+        return bad_value(selectors[0], None, f"be given with {name}", remedy="pass both")
+    kinds = dict.fromkeys(kind.__name__ for one in same for kind in one.objectives)
+    if isinstance(objective, Buffered) and "Quantile" in kinds:
+        return bad_value("beta", objective.beta, f"be 0, the plain quantile, with {text}", f"{objective.beta:g}")
+    return bad_value("objective", objective, f"be a {' or '.join(kinds)} with {text}", objective.label)
+
+
+def _text(name: str, value: Any) -> str:
+    """An argument in a message, with its value if that is short."""
+    return f"{name}={value!r}" if isinstance(value, str | bool) else name
+
+
+# -- objectives by name --------------------------------------------------------------------------------------------------------
 
 KINDS = dict.fromkeys(kind for one in SOLVERS for kind in one.objectives)
 OBJECTIVES: dict[str, Callable[..., Objective]] = {kind.name: kind for kind in KINDS if kind.name} | {"cvar": CVaR}

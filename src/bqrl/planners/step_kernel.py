@@ -18,12 +18,12 @@ from bqrl.loops.backward import plain_rows, sweep_rows, sweep_rows_threads
 from bqrl.loops.layout import Goal, Moves, Rows
 from bqrl.loops.rollout import draw_many
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import NO_JUMPS, Lattice
 from bqrl.mdp.unstored import Outcomes, StepModel
 from bqrl.policies.forward import empty_masses, push_stage
 from bqrl.policies.markov import MarkovPolicy
-from bqrl.policies.protocol import ActionArray, Policy
+from bqrl.policies.protocol import Policy
 from bqrl.policies.target import TargetPolicy
 
 

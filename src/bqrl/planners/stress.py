@@ -23,9 +23,9 @@ from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import cut_to_possible, lattice, returns_grid, rounded_grid
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.evaluate import law_bracket
+from bqrl.planners.expected import risk_neutral
 from bqrl.planners.plan import Plan, freeze
 from bqrl.planners.sweep import rounding_error
-from bqrl.planners.target import risk_neutral
 from bqrl.planners.uncertain import half_radius, robust_value
 from bqrl.planners.worst_case import FIXED_POINTS, FixedPolicy, fixed_policy
 from bqrl.policies.convert import bind, one_policy

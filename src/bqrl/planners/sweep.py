@@ -25,14 +25,11 @@ from bqrl.loops.backward import plain_products, plain_rows, reduce_rows, sweep_r
 from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
 from bqrl.loops.threads import THREADS_FROM, by_numpy, run_loop
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, read_only
-from bqrl.mdp.derived import per_model
-from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, per_model, read_only
+from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, by_products, row_shift
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import BLOCK_BYTES, DENSE_FROM, by_products, row_shift
 from bqrl.mdp.stage import Stage
 from bqrl.mdp.unstored import StepModel
-from bqrl.policies.protocol import ActionArray, action_dtype
 from bqrl.policies.target import TargetPolicy
 
 TIE_TOL = 1e-13  # values whose relative difference is at most this tie, and the mean decides
@@ -127,7 +124,7 @@ class Layout:
         self._table_starts: dict[int, IntArray] = {}
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
-        self._dense = any(by_products(mdp, grid, mdp.stage(h)) for h in range(1 if mdp.stationary else H))
+        self._dense = any_products(mdp, grid)
         self._fixed_means = None
         if mdp.row_reward is not None:
             by_stage = np.broadcast_to(mdp.row_reward.reshape(-1, rows), (H, rows))
@@ -460,3 +457,20 @@ def rounding_error(mdp: MDP | StepModel, *, ball: bool = False) -> float:
     terms = mdp.S if over_states else mdp.max_outcomes
     starts = np.count_nonzero(mdp.mu)  # an average over several first states is one more sum
     return ((4.0 if ball else 2.0) * mdp.H * (terms + 2) + (2.0 * starts if starts > 1 else 0.0)) * 2.0**-53
+
+
+# -- size of a sweep -------------------------------------------------------------------------------------------------------------
+
+
+def sweep_work(mdp: MDP, grid: Grid) -> int:
+    """Return the number of elementary steps of a sweep: outcomes times columns."""
+    return sum(mdp.stage(h).successor.size * int(grid.size[h]) for h in range(mdp.H))
+
+
+def sweep_bytes(mdp: MDP, columns: Grid, *, shared: bool = False) -> int:
+    """Return the bytes of one sweep with its policy: four arrays with the values of a stage, and the actions of all stages.
+
+    The values of a `shared` sweep are on the workers of a cluster.
+    """
+    stage = 0 if shared else int(columns.size.max()) * mdp.S * 8
+    return 4 * stage + 2 * columns.cells * mdp.S + columns.table_bytes

@@ -25,24 +25,23 @@ from bqrl.errors import ArgumentError, SizeError
 from bqrl.laws.law import MASS_TOL, Law, Margin
 from bqrl.laws.objectives import Quantile, check_levels
 from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.derived import per_model
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, lattice, returns_grid, rounded_grid
 from bqrl.mdp.grid import Grid, Lattice
 from bqrl.mdp.model import MDP
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.cluster import Cluster
 from bqrl.planners.earned import MetPairs, met_pairs, search_target
-from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
-from bqrl.planners.expected import best_mean, is_settled
+from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
+from bqrl.planners.expected import is_settled, risk_neutral
 from bqrl.planners.facts import Bracketed, Fact, NeutralWins, StoredInSingle, Tied
 from bqrl.planners.on_demand import SINGLE, OnDemand, narrows, stage_line, values_first
+from bqrl.planners.options import Folder, Gap, MaxBytes, Pairs, Points, Precision, Tick
 from bqrl.planners.plan import Plan, equal_values, freeze
-from bqrl.planners.registry import Folder, Gap, MaxBytes, Pairs, Points, Precision, Tick
 from bqrl.planners.room import MAX_BYTES, Room, check_memory, check_room
-from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep
+from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep, sweep_bytes, sweep_work
 from bqrl.policies.earned import EarnedPolicy
+from bqrl.policies.forward import push_forward
 from bqrl.policies.levels import QuantileLevelPolicy
-from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 from bqrl.policies.target import TargetPolicy
 
@@ -50,6 +49,7 @@ MAX_CELLS = 20_000_000  # states times rounded returns of a finite model of cont
 MAX_MOVES = 2e7  # of one stage of a plan on pairs
 QUICK_MOVES = 1e6  # the same where a bracket is the alternative: enumerating in vain costs a fraction of a second
 LARGE_WORK = 2e9  # of a sweep on an exact grid from which pairs are tried first: several seconds
+QUICK_BYTES = 2e6  # of a sweep that is neither forecast nor shared: it takes a fraction of a second
 QUICK_CURVE = 2e8  # moves times targets up to which the whole curve is computed beside a plan
 
 
@@ -83,10 +83,9 @@ class LevelCurve(Charted):
         """Number of elementary steps of one pass for one policy."""
         if isinstance(self.sweep, MetPairs):
             return self.sweep.moves
-        sizes = self.sweep.grid.size.tolist()
         if isinstance(self.mdp, StepModel):
-            return sum(int(n) * size for n, size in zip(self.mdp.count, sizes, strict=True)) * self.mdp.max_outcomes
-        return sum(self.mdp.stage(h).successor.size * sizes[h] for h in range(self.mdp.H)) // self.mdp.A
+            return int(self.mdp.count @ self.sweep.grid.size) * self.mdp.max_outcomes
+        return sweep_work(self.mdp, self.sweep.grid) // self.mdp.A
 
     def __call__(self, tau: float | FloatArray) -> Any:
         """Return the best value at level(s) tau in (0, 1]."""
@@ -107,18 +106,7 @@ class LevelCurve(Charted):
         return cut_to_possible(self.mdp, values)
 
     def plan(self, tau: float) -> Plan:
-        """Return the plan at this level; its policy is evaluated in the problem itself.
-
-        Parameters
-        ----------
-        tau : float
-            The level.
-
-        Returns
-        -------
-        Plan
-            As that of `solve` for this level.
-        """
+        """Return the plan at this level; its policy is evaluated in the problem itself."""
         raise NotImplementedError
 
 
@@ -279,6 +267,111 @@ def best_steps(points: FloatArray, shortfall: FloatArray) -> tuple[FloatArray, F
     return grown[last], points[last]
 
 
+def plan_target(
+    mdp: MDP | StepModel, tau: float, *, points: Points = None, gap: Gap = None, pairs: Pairs = None,
+    max_bytes: MaxBytes = MAX_BYTES, folder: Folder = None, precision: Precision = "float64", cluster: Any = None,
+    tick: Tick = None,
+) -> Plan:  # fmt: skip
+    """Return the best policy for the tau-quantile; without an exact grid, a bracket on `points` points or of width `gap`.
+
+    `pairs` True plans on the pairs of a state and an amount earned that can be met, and False never does; by default this is
+    done where they are few and no exact grid fits. `folder`, `precision` and `cluster` are those of `guarantee_curve`.
+    """
+    tau, _ = check_levels(tau)
+    by_default = (points, pairs, folder, cluster, precision) == (None, None, None, None, "float64")
+    curve = quick_curve(mdp, max_bytes, tick) if by_default and isinstance(mdp, MDP) else None
+    if curve is None:
+        room = check_room(max_bytes, folder, precision, cluster)
+        curve = curve_at(mdp, tau, points=points, gap=gap, pairs=pairs, room=room, tick=tick)
+    return plan_from_curve(curve, tau)
+
+
+def quick_curve(mdp: MDP, max_bytes: float, tick: Callable[[int], None] | None) -> GuaranteeCurve | None:
+    """Return the curve by one sweep on the exact grid, the ordinary case; None if there is none or it is not small."""
+    grid = returns_grid(mdp, MAX_POINTS, MAX_SET)
+    if grid is None or sweep_bytes(mdp, grid) > min(max_bytes, QUICK_BYTES) or sweep_work(mdp, grid) >= LARGE_WORK:
+        return None
+    done = sweep(mdp, grid, tick=tick)
+    return GuaranteeCurve(
+        mdp=mdp, points=grid.points(0), shortfall=done.root[:-1], sweep=done, error=rounding_error(mdp)
+    )
+
+
+def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
+    """Return the plan at one level; its policy is evaluated in the problem itself."""
+    policy: Policy = curve.policy(tau)
+    if isinstance(policy, TargetPolicy) and isinstance(curve.sweep, Sweep) and curve.exact:
+        assert isinstance(curve.mdp, MDP)  # a model without a table is never swept with its tables
+        return _exact_plan(curve, tau, policy, Law(*push_forward(curve.mdp, policy, curve.sweep.grid)))
+    law, law_upper = law_bracket(curve.mdp, policy, cluster=curve.cluster)
+    if curve.exact:
+        return _exact_plan(curve, tau, policy, law)
+    assert not isinstance(curve.sweep, MetPairs)  # pairs are exact
+    assert isinstance(curve.mdp, MDP)  # and so is the grid of a StepModel
+    proven = law.quantile(tau) if law_upper is None else curve(tau)
+    neutral, mean_law, mean_upper = risk_neutral(curve.mdp, int(curve.points.size), curve.cluster)
+    if mean_law.quantile(tau) > proven:  # possible on a coarse grid, whose bounds are loose
+        policy, law, law_upper, proven = neutral, mean_law, mean_upper, mean_law.quantile(tau)
+    value = max(proven, law.quantile(tau))
+    error = 0.0 if law_upper is None else curve.sweep.grid.error
+    notes: list[Fact] = [Bracketed(points=curve.points.size, by_choice=curve.by_choice, law_error=error)]
+    if policy is neutral:
+        notes.append(NeutralWins())
+    certain = curve.certain(tau) and (policy is not neutral or is_settled(law, tau, 0.0, curve.error))
+    if not certain:
+        notes.append(Tied())
+    notes += _stored_in_single(curve)
+    return Plan(
+        objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
+        upper=max(curve.upper(tau), value), nominal=value, certain=certain, exact=False, notes=tuple(notes),
+        mdp=curve.mdp, units=curve.mdp.units, details={"curve": curve},
+    )  # fmt: skip
+
+
+def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> Plan:
+    value = law.quantile(tau)
+    certain = curve.certain(tau) and value == float(curve(tau))
+    upper = value if certain else max(value, curve.upper(tau))
+    certain = certain or equal_values(value, upper, law)  # the tied targets are equal up to rounding
+    notes = () if certain else (Tied(decidable=curve.mdp.discount == 1.0),)
+    details: dict[str, Any] = {"curve": curve}
+    if isinstance(curve.sweep, MetPairs):
+        known = details if curve.points.size == curve.sweep.returns.size else {}  # a part of the curve is not shown
+        details = known | {"pairs": curve.sweep.count}
+    return Plan(
+        objective=Quantile(tau), planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,
+        certain=certain, exact=True, mdp=curve.mdp if isinstance(curve.mdp, MDP) else None, units=curve.mdp.units,
+        notes=(*notes, *_stored_in_single(curve)), details=details,
+    )  # fmt: skip
+
+
+def _stored_in_single(curve: GuaranteeCurve) -> list[Fact]:
+    """Return the note on shortfalls that were stored in 32 bits."""
+    return [StoredInSingle(error=curve.error)] if curve.precision == "float32" else []
+
+
+# -- other ways: a rounded grid, pairs that can be met, values first, workers ------------------------------------------------
+
+
+def curve_at(
+    mdp: MDP | StepModel, tau: float, *, points: int | None = None, gap: float | None = None, pairs: bool | None = None,
+    room: Room, tick: Callable[[int], None] | None = None,
+) -> GuaranteeCurve:  # fmt: skip
+    """Return the curve of `plan_target`; over many pairs only the points that decide at this level."""
+    met = None if room.single or isinstance(mdp, StepModel) else choose_pairs(mdp, pairs, points, room)
+    if met is not None:
+        return curve_on_pairs(met, None if met.moves * met.returns.size <= QUICK_CURVE else tau)
+    curve = curve_over(mdp, points=points, room=room, tick=tick, or_rounded=gap is not None)
+    while not curve.exact and gap is not None and (width := curve.ceiling(tau) - curve(tau)) > gap:
+        curve = curve_over(mdp, points=finer_size(curve.points.size, width / gap), room=room, tick=tick)
+    return curve
+
+
+def finer_size(points: int, excess: float) -> int:
+    """Return the size of the next grid if a bracket is `excess` times too wide; widths are proportional to 1 / size."""
+    return int(np.ceil(points * min(max(1.2 * excess, 1.5), 8.0)))
+
+
 def choose_pairs(
     mdp: MDP, wanted: bool | None, points: int | None, room: Room, *, averaged: bool = False
 ) -> MetPairs | None:
@@ -295,7 +388,7 @@ def choose_pairs(
     exact: Grid | None = lattice(mdp) if averaged else returns_grid(mdp, MAX_POINTS, MAX_SET)
     limit: float = MAX_MOVES
     if wanted is None:
-        work = 0 if exact is None else sum(mdp.stage(h).successor.size * int(exact.size[h]) for h in range(mdp.H))
+        work = 0 if exact is None else sweep_work(mdp, exact)
         if exact is None:
             limit = QUICK_MOVES
         elif room.tables_fit(mdp, exact) or (not averaged and room.values_fit(mdp, exact)):
@@ -371,103 +464,3 @@ def curve_over(
         mdp=mdp, points=columns.points(0), shortfall=done.root[:-1], sweep=done, error=error, optimistic=optimistic,
         by_choice=optimistic is not None and exact is not None, precision=room.precision,
     )  # fmt: skip
-
-
-def plan_target(
-    mdp: MDP | StepModel, tau: float, *, points: Points = None, gap: Gap = None, pairs: Pairs = None,
-    max_bytes: MaxBytes = MAX_BYTES, folder: Folder = None, precision: Precision = "float64", cluster: Any = None,
-    tick: Tick = None,
-) -> Plan:  # fmt: skip
-    """Return the best policy for the tau-quantile; without an exact grid, a bracket on `points` points or of width `gap`.
-
-    `pairs` True plans on the pairs of a state and an amount earned that can be met, and False never does; by default this is
-    done where they are few and no exact grid fits. `folder`, `precision` and `cluster` are those of `guarantee_curve`.
-    """
-    tau, _ = check_levels(tau)
-    room = check_room(max_bytes, folder, precision, cluster)
-    return plan_from_curve(curve_at(mdp, tau, points=points, gap=gap, pairs=pairs, room=room, tick=tick), tau)
-
-
-def curve_at(
-    mdp: MDP | StepModel, tau: float, *, points: int | None = None, gap: float | None = None, pairs: bool | None = None,
-    room: Room, tick: Callable[[int], None] | None = None,
-) -> GuaranteeCurve:  # fmt: skip
-    """Return the curve of `plan_target`; over many pairs only the points that decide at this level."""
-    met = None if room.single or isinstance(mdp, StepModel) else choose_pairs(mdp, pairs, points, room)
-    if met is not None:
-        return curve_on_pairs(met, None if met.moves * met.returns.size <= QUICK_CURVE else tau)
-    curve = curve_over(mdp, points=points, room=room, tick=tick, or_rounded=gap is not None)
-    while not curve.exact and gap is not None and (width := curve.ceiling(tau) - curve(tau)) > gap:
-        curve = curve_over(mdp, points=finer_size(curve.points.size, width / gap), room=room, tick=tick)
-    return curve
-
-
-def finer_size(points: int, excess: float) -> int:
-    """Return the size of the next grid if a bracket is `excess` times too wide; widths are proportional to 1 / size."""
-    return int(np.ceil(points * min(max(1.2 * excess, 1.5), 8.0)))
-
-
-def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
-    """Return the plan at one level; its policy is evaluated in the problem itself."""
-    policy: Policy = curve.policy(tau)
-    law, law_upper = law_bracket(curve.mdp, policy, cluster=curve.cluster)
-    if curve.exact:
-        return _exact_plan(curve, tau, policy, law)
-    assert not isinstance(curve.sweep, MetPairs)  # pairs are exact
-    assert isinstance(curve.mdp, MDP)  # and so is the grid of a StepModel
-    proven = law.quantile(tau) if law_upper is None else curve(tau)
-    neutral, mean_law, mean_upper = risk_neutral(curve.mdp, int(curve.points.size), curve.cluster)
-    if mean_law.quantile(tau) > proven:  # possible on a coarse grid, whose bounds are loose
-        policy, law, law_upper, proven = neutral, mean_law, mean_upper, mean_law.quantile(tau)
-    value = max(proven, law.quantile(tau))
-    error = 0.0 if law_upper is None else curve.sweep.grid.error
-    notes: list[Fact] = [Bracketed(points=curve.points.size, by_choice=curve.by_choice, law_error=error)]
-    if policy is neutral:
-        notes.append(NeutralWins())
-    certain = curve.certain(tau) and (policy is not neutral or is_settled(law, tau, 0.0, curve.error))
-    if not certain:
-        notes.append(Tied())
-    notes += _stored_in_single(curve)
-    return Plan(
-        objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
-        upper=max(curve.upper(tau), value), nominal=value, certain=certain, exact=False, notes=tuple(notes),
-        mdp=curve.mdp, units=curve.mdp.units, details={"curve": curve},
-    )  # fmt: skip
-
-
-def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> Plan:
-    value = law.quantile(tau)
-    certain = curve.certain(tau) and value == float(curve(tau))
-    upper = value if certain else max(value, curve.upper(tau))
-    certain = certain or equal_values(value, upper, law)  # the tied targets are equal up to rounding
-    notes = () if certain else (Tied(decidable=curve.mdp.discount == 1.0),)
-    details: dict[str, Any] = {"curve": curve}
-    if isinstance(curve.sweep, MetPairs):
-        known = details if curve.points.size == curve.sweep.returns.size else {}  # a part of the curve is not shown
-        details = known | {"pairs": curve.sweep.count}
-    return Plan(
-        objective=Quantile(tau), planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,
-        certain=certain, exact=True, mdp=curve.mdp if isinstance(curve.mdp, MDP) else None, units=curve.mdp.units,
-        notes=(*notes, *_stored_in_single(curve)), details=details,
-    )  # fmt: skip
-
-
-def _stored_in_single(curve: GuaranteeCurve) -> list[Fact]:
-    """Return the note on shortfalls that were stored in 32 bits."""
-    return [StoredInSingle(error=curve.error)] if curve.precision == "float32" else []
-
-
-def risk_neutral(mdp: MDP, points: int, cluster: Cluster | None = None) -> tuple[MarkovPolicy, Law, Law | None]:
-    """Return the policy with the best mean, and its law or a bracket on at least `points` points; cached per problem."""
-    points = max(points, BRACKET_POINTS)
-    return _risk_neutral(mdp, points) if cluster is None else _neutral_with(mdp, points, cluster)
-
-
-@per_model
-def _risk_neutral(mdp: MDP, points: int) -> tuple[MarkovPolicy, Law, Law | None]:
-    return _neutral_with(mdp, points, None)
-
-
-def _neutral_with(mdp: MDP, points: int, cluster: Cluster | None) -> tuple[MarkovPolicy, Law, Law | None]:
-    policy = best_mean(mdp)[1]
-    return policy, *law_bracket(mdp, policy, Limits(points=points), cluster)

@@ -30,9 +30,9 @@ from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.model import MDP
 from bqrl.planners.evaluate import BRACKET_POINTS, law_bracket
-from bqrl.planners.facts import Bracketed
+from bqrl.planners.facts import Bracketed, Fact
+from bqrl.planners.options import MaxBytes, Points, Tick
 from bqrl.planners.plan import Plan
-from bqrl.planners.registry import MaxBytes, Points, Tick
 from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.planners.sweep import Sweep, rounding_error, sweep
 from bqrl.policies.target import TargetPolicy
@@ -172,19 +172,16 @@ def plan_by_cost(
     check_memory(mdp, columns, max_bytes, sweeps=2)
     best, target, policy = best_target(mdp, columns, cost, tick)
     law, law_upper = law_bracket(mdp, policy)
-    value = objective(law)
+    value, notes = objective(law), tuple[Fact, ...]()
     if exact is not None:
         scale = rounding_error(mdp) * float(np.abs(cost(columns.points(0)).needs).max(initial=0.0))
-        upper = value if best - value <= max(scale, 1e-9 * max(abs(value), abs(best))) else best
-        return Plan(
-            objective=objective, planner="target", policy=policy, law=law, value=value, upper=max(value, upper),
-            nominal=value, certain=True, exact=True, details={"target": target},
-        )  # fmt: skip
-    bound, _, _ = best_target(mdp, rounded_grid(mdp, points or BRACKET_POINTS, up=True), cost, None)
+        bound = value if best - value <= max(scale, 1e-9 * max(abs(value), abs(best))) else best
+    else:
+        bound, _, _ = best_target(mdp, rounded_grid(mdp, points or BRACKET_POINTS, up=True), cost, None)
+        notes = (Bracketed(points=int(columns.size[0]), by_choice=lattice(mdp) is not None),)
     return Plan(
         objective=objective, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
-        upper=max(value, bound), nominal=value, certain=True, exact=False,
-        notes=(Bracketed(points=int(columns.size[0]), by_choice=lattice(mdp) is not None),), details={"target": target},
+        upper=max(value, bound), nominal=value, certain=True, exact=exact is not None, notes=notes, details={"target": target},
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.expected import best_mean
 from bqrl.planners.plan import Plan, freeze
 from bqrl.planners.room import MAX_BYTES, check_memory, exact_grid
-from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep
+from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep, sweep_work
 from bqrl.planners.terminal import MeanCVaR, cost_sweep, plan_mean_cvar
 from bqrl.planners.widths import clipped_cost
 from bqrl.policies.forward import expected_rewards
@@ -290,7 +290,7 @@ def tradeoff(
         amounts = [problem.discount**h * expected_rewards(problem, h, outcome).reshape(-1) for h in range(problem.H)]
         gain = np.array(amounts) * (-1.0 if minimise else 1.0)
     roots, done = _first_roots(problem, grid, high, gain), 2
-    work = sum(problem.stage(h).successor.size * int(n) for h, n in enumerate(grid.size[:-1]))
+    work = sweep_work(problem, grid)
     quick = QUICK_WORK / work / (1 if high is None else 2)
     most = max(SWEEPS, int(quick)) if sweeps is None else sweeps
     for count, last in ((most, False), (most + FINISHING if sweeps is None else 0, True)):

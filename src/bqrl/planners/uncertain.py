@@ -35,8 +35,8 @@ from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import BRACKET_POINTS, evaluate, law_bracket
 from bqrl.planners.expected import is_settled
 from bqrl.planners.facts import Fact, Guaranteed, RoundedReturns, Tied
+from bqrl.planners.options import MaxBytes, Points, one_of
 from bqrl.planners.plan import GAP_TOL, Plan
-from bqrl.planners.registry import MaxBytes, Points, one_of
 from bqrl.planners.room import MAX_BYTES, Room, check_memory, exact_grid
 from bqrl.planners.sweep import OPTIMISTIC, ROBUST, SHORTFALL, best_column, rounding_error, sweep
 from bqrl.planners.target import curve_over, plan_target

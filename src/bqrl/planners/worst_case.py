@@ -21,17 +21,16 @@ from bqrl.laws.law import size_of
 from bqrl.loops.ball import robust_stage, robust_stage_threads
 from bqrl.loops.layout import Ball, Moves, Rows
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.find_grid import returns_grid, rounded_grid
 from bqrl.mdp.grid import NO_JUMPS, Grid, Rounded
 from bqrl.mdp.model import MDP
-from bqrl.mdp.passes import Sums, sums_of
 from bqrl.planners.sweep import NO_ORDER, NO_TABLE, NONE_MISSING, ROBUST
 from bqrl.policies.earned import EarnedPolicy
-from bqrl.policies.forward import empty_masses, sums_grid, sums_on
+from bqrl.policies.forward import Sums, empty_masses, sums_grid, sums_of, sums_on
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.pairs import reached_pairs
-from bqrl.policies.protocol import ActionArray, Policy
+from bqrl.policies.protocol import Policy
 from bqrl.policies.shares import shares_in
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bqrl.loops.earned import find_totals
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import Fault, Paid
-from bqrl.policies.protocol import ActionArray, Policy
+from bqrl.policies.protocol import Policy
 
 
 class Earned(NamedTuple):
@@ -98,7 +98,7 @@ class EarnedPolicy(Policy):
 
     def reward_fault(self, mdp: MDP) -> Fault | None:
         """Return a transition of `mdp` with another reward than in the model of the plan."""
-        return None if self.paid is None else self.paid.fault(mdp)
+        return None if self.paid is None else self.paid.fault(mdp.paid, mdp.reachable, mdp.probability)
 
     def arrays(self) -> dict[str, Any]:
         """Return the decisions of every stage and the rewards that they were planned for."""

@@ -19,17 +19,27 @@ from bqrl.errors import SizeError
 from bqrl.loops.layout import Moves, Rows
 from bqrl.loops.rollout import plain_mass, push_mass, push_mass_threads
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
-from bqrl.mdp.derived import per_structure
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, per_structure, read_only
 from bqrl.mdp.find_grid import refit_grid, returns_grid
-from bqrl.mdp.grid import Grid, Rounded
+from bqrl.mdp.grid import (
+    BLOCK_BYTES,
+    EMPTY,
+    NO_JUMPS,
+    Grid,
+    Lattice,
+    ReturnSet,
+    Rounded,
+    by_products,
+    distinct_moves,
+    merge_close,
+    row_shift,
+)
 from bqrl.mdp.model import MDP
 from bqrl.mdp.outcomes import REWARD
-from bqrl.mdp.passes import BLOCK_BYTES, Sums, by_products, row_shift, sums_of
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
 from bqrl.policies.pairs import Pairs, check_played, limited_pairs
-from bqrl.policies.protocol import ActionArray, Policy, check_fits
+from bqrl.policies.protocol import Policy, check_fits
 from bqrl.policies.shares import shares_in
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy
@@ -223,3 +233,79 @@ def sums_grid(mdp: MDP, policy: TargetPolicy) -> Grid | None:
     if policy.grid.discount != mdp.discount:
         return None
     return refit_grid(policy.grid, mdp) if isinstance(policy.grid, Rounded) else returns_grid(mdp)
+
+
+# -- sums of rewards ---------------------------------------------------------------------------------------------------------
+
+
+class SumRange:
+    """Sums on a uniform grid: all whole steps between the least and the greatest sum over the reachable states."""
+
+    def __init__(self, mdp: MDP, grid: Lattice) -> None:
+        self.mdp, self.grid = mdp, grid
+        low, high = np.zeros((2, mdp.S), np.int64)
+        self.lowest, self.size = np.zeros(mdp.H + 1, np.int64), np.ones(mdp.H + 1, np.int64)
+        for h in range(mdp.H):
+            stage, units = mdp.stage(h), grid.stage_units(mdp, h)
+            source = np.repeat(np.arange(mdp.S), np.diff(stage.row_start[:: mdp.A]))
+            used = np.flatnonzero(mdp.reachable[h][source])
+            source, successor = source[used], stage.successor[used]
+            before_low, before_high = low, high
+            low, high = np.full(mdp.S, np.iinfo(np.int64).max), np.full(mdp.S, np.iinfo(np.int64).min)
+            np.minimum.at(low, successor, before_low[source] + units[used])
+            np.maximum.at(high, successor, before_high[source] + units[used])
+            met = mdp.reachable[h + 1]
+            self.lowest[h + 1] = low[met].min()
+            self.size[h + 1] = high[met].max() - low[met].min() + 1
+
+    def count(self, h: int) -> int:
+        """Return the number of sums before stage `h`."""
+        return int(self.size[h])
+
+    def values(self, h: int) -> FloatArray:
+        """Return the sums before stage `h`, computed exactly as the grid computes its points."""
+        return self.grid.steps_value(np.arange(self.size[h]) + self.lowest[h], 0, h)
+
+    def moves(self, h: int) -> Moves:
+        """Return the shift of every outcome of stage `h`."""
+        return Moves(self.grid.stage_units(self.mdp, h) + (self.lowest[h] - self.lowest[h + 1]), NO_JUMPS)
+
+
+class SumSets:
+    """Sums on a grid that is a set of returns: each sum is collected on some path."""
+
+    def __init__(self, mdp: MDP, grid: ReturnSet) -> None:
+        self.mdp, self.grid = mdp, grid
+        by_state = [np.zeros(1) if p > 0 else EMPTY for p in mdp.mu]
+        self.sets = [np.zeros(1)]
+        for h in range(mdp.H):
+            found: list[list[FloatArray]] = [[] for _ in range(mdp.S)]
+            for s, u, t in distinct_moves(mdp, h, grid.stage_units(mdp, h)):
+                found[t].append(by_state[s] + mdp.discount**h * grid.rewards[u])
+            by_state = [merge_close(np.concatenate(parts), grid.slack) if parts else EMPTY for parts in found]
+            self.sets.append(merge_close(np.concatenate(by_state), grid.slack))
+
+    def count(self, h: int) -> int:
+        """Return the number of sums before stage `h`."""
+        return self.sets[h].size
+
+    def values(self, h: int) -> FloatArray:
+        """Return the sums before stage `h`."""
+        return self.sets[h]
+
+    def moves(self, h: int) -> Moves:
+        """Return the reward index of every outcome of stage `h`, and where each reward takes each sum."""
+        total = self.sets[h][None, :] + self.grid.discount**h * self.grid.rewards[:, None]
+        landings = np.searchsorted(self.sets[h + 1], total - self.grid.slack, side="left")
+        return Moves(self.grid.stage_units(self.mdp, h).copy(), landings)
+
+
+Sums = SumRange | SumSets
+
+
+def sums_of(mdp: MDP, grid: Grid) -> Sums:
+    """Return the sums that may have been collected before each stage."""
+    if isinstance(grid, Lattice):
+        return SumRange(mdp, grid)
+    assert isinstance(grid, ReturnSet)
+    return SumSets(mdp, grid)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import PolicyError
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, action_dtype, read_only
 from bqrl.mdp.model import MDP
 from bqrl.policies.pairs import limited_pairs
-from bqrl.policies.protocol import THIS_MODEL, ActionArray, Policy, action_dtype, check_fits, check_rewards
+from bqrl.policies.protocol import THIS_MODEL, Policy, check_fits, check_rewards
 
 
 class MarkovPolicy(Policy):

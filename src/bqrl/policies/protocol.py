@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bqrl.checks import bad_type, choice, flag, one_line
 from bqrl.display import Displayed, frame
@@ -34,13 +33,7 @@ if TYPE_CHECKING:
     from bqrl.policies.markov import MarkovPolicy
 
 
-ActionArray = NDArray[np.signedinteger[Any]]
 PLANNED, THIS_MODEL = "planned", "this model"  # whose rewards a policy that tracks rewards must meet
-
-
-def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
-    """Return the integer type of tables with `A` actions: 16 bits where they fit."""
-    return np.int16 if A <= 2**15 else np.int32
 
 
 def action_index(action: Any, h: int | None, s: int | None, label: str = "", rule: str = "a whole number") -> int:

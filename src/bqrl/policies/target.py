@@ -11,11 +11,11 @@ import numpy as np
 
 from bqrl.errors import SizeError
 from bqrl.loops.layout import Tables
-from bqrl.mdp.arrays import FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import Fault
-from bqrl.policies.protocol import ActionArray, Policy
+from bqrl.policies.protocol import Policy
 
 
 class StageTables(Sequence[ActionArray]):
@@ -136,7 +136,8 @@ class TargetPolicy(Policy):
 
     def reward_fault(self, mdp: MDP) -> Fault | None:
         """Return a transition of `mdp` with another reward than in the model of the plan."""
-        return None if self.grid.paid is None else self.grid.paid.fault(mdp)
+        planned = self.grid.paid
+        return None if planned is None else planned.fault(mdp.paid, mdp.reachable, mdp.probability)
 
     def arrays(self) -> dict[str, Any]:
         """Return the action tables, the columns of the grid and the rewards that they were planned for."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.display import format_number
-from bqrl.laws.atoms import size_of
+from bqrl.laws.law import size_of
 from bqrl.laws.objectives import Objective
 from bqrl.learners.record import Record
 from bqrl.learners.registry import known_learner

@@ -26,8 +26,9 @@ from bqrl.planners.tradeoff import Tradeoff
 from bqrl.results.estimates import fit_result
 from bqrl.results.learning import Learned, learning_document, learning_result, suite_document, suite_result
 from bqrl.results.page import PAGE, page
-from bqrl.results.plans import collect_plans, plan_result, sizes, with_chart_data, with_strategies
+from bqrl.results.plans import plan_result, sizes
 from bqrl.results.result import Result, add_files, read, write
+from bqrl.results.solved import collect_plans, with_chart_data, with_strategies
 from bqrl.results.strategies import strategies_result
 from bqrl.results.stress import stress_result
 from bqrl.results.study_view import StudyView

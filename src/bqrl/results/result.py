@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic_core import to_jsonable_python
@@ -99,6 +99,16 @@ class Result:
     def lines(self) -> list[Sentence]:
         """The sentences, each with its condition."""
         return [line if isinstance(line, Sentence) else Sentence(line) for line in self.sentences]
+
+
+class Shown(NamedTuple):
+    """What a command shows: a document for --json, a header, tables and lines for the console, and a result for the folder."""
+
+    document: Any
+    result: Result | None
+    header: str
+    tables: Sequence[ResultTable]
+    lines: Sequence[str]
 
 
 def is_shown(when: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:

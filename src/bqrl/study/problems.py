@@ -16,7 +16,7 @@ from pydantic import PlainValidator
 
 from bqrl.checks import nearest, one_line
 from bqrl.envs import make, names
-from bqrl.mdp.derived import digest
+from bqrl.mdp.arrays import digest
 from bqrl.mdp.load import load_model
 from bqrl.mdp.model import MDP
 from bqrl.theory import hard_instance

@@ -16,8 +16,7 @@ from scipy.special import stdtrit
 
 from bqrl.checks import bad_value, choice, one_line, whole
 from bqrl.display import PROVEN, Charted, count_of, spread_indices, views
-from bqrl.laws.atoms import smallest_scale
-from bqrl.laws.law import Law
+from bqrl.laws.law import Law, smallest_scale
 from bqrl.laws.objectives import Objective
 from bqrl.learners.record import Record
 from bqrl.learners.score import random_play

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from bqrl.display import Watch
-from bqrl.laws.atoms import size_of
+from bqrl.laws.law import size_of
 from bqrl.laws.objectives import Objective, Quantile, check_objective
 from bqrl.learners.record import Record, capped_reference
 from bqrl.learners.score import optimum, scoring_grid
-from bqrl.mdp.arrays import IntArray
-from bqrl.mdp.derived import per_model
+from bqrl.mdp.arrays import IntArray, per_model
 from bqrl.mdp.model import MDP
 from bqrl.planners.confidence import log_buffer
 from bqrl.planners.curve import guarantee_curve

@@ -9,9 +9,9 @@ import pytest
 import bqrl
 from bqrl.laws.objectives import Objective, Quantile
 from bqrl.planners import solve as module
+from bqrl.planners.options import Points, count
 from bqrl.planners.plan import Plan
-from bqrl.planners.registry import Points, Solver, count, find_planner, find_solver
-from bqrl.planners.solve import PLANNERS, SOLVERS
+from bqrl.planners.solve import PLANNERS, SOLVERS, Solver, find_planner, find_solver
 
 
 @dataclass(frozen=True, slots=True)

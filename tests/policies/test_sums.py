@@ -7,8 +7,9 @@ from oracles import small_mdps
 
 from bqrl import MDP
 from bqrl.mdp.find_grid import lattice, return_set, returns_grid
-from bqrl.mdp.passes import SMALL_STATES, by_products, row_shift, sums_of
+from bqrl.mdp.grid import SMALL_STATES, by_products, row_shift
 from bqrl.planners.sweep import sweep
+from bqrl.policies.forward import sums_of
 
 
 def test_dense_and_sparse_sweeps_agree():
