@@ -160,7 +160,7 @@ def test_a_progress_line_tells_stage_and_time_left(large, monkeypatch):
         say(29)
         say(0)
     assert said[0].startswith("stage 1 of 30, ")
-    assert said[1] == "stage 30 of 30, a second left"
+    assert said[1] == "stage 30 of 30, 1 s left"
     mine = lambda h: None  # noqa: E731
     with stage_line(large, lattice(large), mine) as say:
         assert say is mine
