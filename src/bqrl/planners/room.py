@@ -7,6 +7,7 @@ that of the arrays that the plan will allocate, beside the model.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -133,10 +134,14 @@ def check_room(max_bytes: Any, folder: Any, precision: Any, cluster: Any = None)
 
 
 def existing_folder(given: Any, name: str = "folder") -> Path:
-    """Return the folder; raise ArgumentError if there is none."""
+    """Return the folder; raise ArgumentError if there is none or if it cannot be written to."""
     if not (isinstance(given, (str, Path)) and Path(given).is_dir()):
         raise bad_value(name, given, "be an existing folder", remedy="create it first, on a disk with enough space")
-    return Path(given)
+    try:
+        with tempfile.TemporaryFile(dir=given):
+            return Path(given)
+    except OSError:
+        raise bad_value(name, str(given), "be a folder that can be written to", remedy="give another one") from None
 
 
 def exact_grid(mdp: MDP, max_bytes: float = MAX_BYTES, *, or_rounded: bool = False) -> Grid | None:
