@@ -43,13 +43,12 @@ def inventory(seed: int, *, holes: bool = False) -> bqrl.MDP:
 @pytest.mark.parametrize("holes", [False, True])
 @pytest.mark.parametrize("block", [1, 2000, 2**28])
 def test_shared_rows_have_the_bits_of_the_plain_loop(small, holes, block):
-    small.setattr(shared_rows, "block_bytes", lambda mdp: block)
     small.setattr(shared_rows, "_block_width", lambda *given: max(1, block // 100))
     shared = 0
     for seed in range(30):
         mdp = inventory(seed, holes=holes)
         grid, rng = lattice(mdp), np.random.default_rng(seed)
-        kinds = kinds_of(mdp, grid, 1)
+        kinds = shared_rows._find_kinds(mdp, shared_rows.ByUnits(grid))
         shared += kinds is not None
         for h in range(mdp.H):
             for layers, kind in ((1, np.float64), (1, np.float32), (2, np.float64)):
@@ -87,11 +86,11 @@ def test_kinds_are_found_once_for_a_grid_and_its_parts(small, monkeypatch):
     mdp = inventory(0)
     grid = lattice(mdp)
     assert isinstance(grid, Lattice)
-    kinds = kinds_of(mdp, grid, 1)
+    kinds = kinds_of(mdp, grid, 99)
     assert kinds is not None
     assert kinds.first.size == mdp.S  # one per stock after an order
     monkeypatch.setattr(np, "unique", None)
-    assert kinds_of(mdp, narrowed(mdp, grid, 1)[0], 1) is kinds
+    assert kinds_of(mdp, narrowed(mdp, grid, 1)[0], 99) is kinds
 
 
 @given(st.integers(0, 200))
@@ -110,10 +109,21 @@ def test_rows_of_one_kind_are_equal_but_for_a_constant_reward(seed):
 
 def test_two_kinds_with_one_number_share_nothing(small):
     small.setattr(shared_rows, "_mix", lambda place, *others: np.zeros(place.size, np.uint64))
-    assert kinds_of(inventory(0), lattice(inventory(0)), 1) is None
+    assert kinds_of(inventory(0), lattice(inventory(0)), 99) is None
 
 
 def test_blocks_that_do_not_fit_share_nothing(small):
     mdp = inventory(0)
     small.setattr(shared_rows, "block_bytes", lambda mdp: 8)
-    assert kinds_of(mdp, lattice(mdp), 1) is None
+    assert kinds_of(mdp, lattice(mdp), 99) is None
+
+
+def test_a_forecast_counts_the_block_and_samples_shared_rows(small):
+    mdp = inventory(0)
+    small.setattr("bqrl.planners.room.SAMPLE_WORK", 1)
+    shared = bqrl.forecast(mdp)
+    small.setattr(shared_rows, "SEARCH_COLUMNS", 10**9)
+    plain = bqrl.forecast(mdp)
+    assert shared.bytes - plain.bytes == shared_rows.block_bytes(mdp)
+    assert shared.seconds > 0.0
+    assert shared.way == plain.way

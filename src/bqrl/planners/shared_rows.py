@@ -28,7 +28,7 @@ from bqrl.policies.protocol import ActionArray
 
 BLOCK_BYTES = 2**28  # memory of the expectations and the values of a block of columns, at least
 NARROW = 64  # columns of the narrowest block
-SEARCH_COLUMNS = 1000  # columns of all stages that repay the search for kinds
+SEARCH_COLUMNS = 5000  # columns of all stages that repay the search for kinds
 BLOCK_OUTCOMES = 2**20  # outcomes that the search handles at once
 
 
@@ -64,9 +64,9 @@ def kinds_of(mdp: MDP, grid: Grid, columns: int) -> Kinds | None:
     if mdp.successor.size * columns <= THREADS_FROM or mdp.H * columns < SEARCH_COLUMNS:
         return None
     kinds = _find_kinds(mdp, ByUnits(grid))
-    if kinds is None or _block_width(mdp, kinds, mdp.S, 2) < min(columns, max(NARROW, kinds.beyond)):
+    if kinds is None or kinds.beyond > columns:
         return None
-    return kinds
+    return kinds if _block_width(mdp, kinds, mdp.S, 2) >= min(columns, max(NARROW, kinds.beyond)) else None
 
 
 def block_bytes(mdp: MDP) -> int:
