@@ -1,30 +1,31 @@
-"""Plans of large problems: seconds, memory and the answer, one process each.
+"""Plans of large problems: what `bqrl.forecast` expects, then seconds, memory and the answer; one process each.
 
 Without a table of transitions: a point in a box of n x n x n cells, ten actions and five events, each pair with a
 displacement and a reward of its own; the walls stop it. With a table: a walker on 250 x 250 cells, and an inventory of two
 products, whose tables of actions would not fit. `solve` gives the best 0.1-quantile over all policies, its policy and the exact
-law of that policy. By default the sizes up to 10^6 run; `--all` adds 10^6 states with 501 needs, 10^7 states (minutes, 10 GB)
-and the problems with a table.
+law of that policy. By default 10^5 and 10^6 states run; `--all` runs every case (minutes, 10 GB), and names choose some. A plan
+that does not fit into `--gb` uses a folder. `--append FILE` adds a line of JSON per case.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from timing import machine, table
 
 import bqrl
 
-SIZES = {  # side of the box, largest reward of a stage, whether by default
-    "10^5 states, 51 needs": (47, 5, True),
-    "10^6 states, 51 needs": (100, 5, True),
-    "10^6 states, 501 needs": (100, 50, False),
-    "10^7 states, 51 needs": (216, 5, False),
-}
 H, A, E = 10, 10, 5
 
 
@@ -75,40 +76,71 @@ def inventory(room: int = 230) -> bqrl.MDP:
     return bqrl.from_step(step, range(36), demands, 60, (0, 0), vectorized=True)
 
 
-TABLES = {"grid of 250 x 250 cells, H = 50": grid, "two products, 230 x 230 stocks, H = 60": inventory}
+CASES: dict[str, tuple[str, Callable[[], bqrl.MDP | bqrl.StepModel]]] = {
+    "100k": ("10^5 states, 51 needs", partial(box, 47, 5)),  # side of the box, largest reward of a stage
+    "1m": ("10^6 states, 51 needs", partial(box, 100, 5)),
+    "1m-501": ("10^6 states, 501 needs", partial(box, 100, 50)),
+    "10m": ("10^7 states, 51 needs", partial(box, 216, 5)),
+    "grid": ("grid of 250 x 250 cells, H = 50", grid),
+    "two-products": ("two products, 230 x 230 stocks, H = 60", inventory),
+}
+QUICK = "100k", "1m"
 
 
-def measure(name: str) -> None:
-    """Print one line: states, seconds of building and of planning, memory in GB, and the answer."""
+def measure(name: str, gigabytes: float) -> dict[str, str | float]:
+    """Return what was forecast and measured for one case."""
+    what, build = CASES[name]
     begun = time.perf_counter()
-    if name in TABLES:
-        model = TABLES[name]()
-        print(bqrl.forecast(model, max_bytes=11e9), file=sys.stderr)
-    else:
-        model = box(*SIZES[name][:2])
+    model = build()
     built = time.perf_counter() - begun
-    begun, busy = time.perf_counter(), time.process_time()
-    plan = bqrl.solve(model, tau=0.1, max_bytes=11e9)
-    planned, busy = time.perf_counter() - begun, time.process_time() - busy
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"{name}|{model.S:,}|{built:.1f}|{busy:.0f}|{planned:.1f}|{memory:.2f}|{plan.value:g}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        room: dict[str, float | str] = {"max_bytes": gigabytes * 1e9}
+        expected = bqrl.forecast(model, **room)
+        if not expected.fits:
+            room["folder"] = folder
+            expected = bqrl.forecast(model, **room)
+        print(f"{what}: {expected}", file=sys.stderr, flush=True)
+        begun, busy = time.perf_counter(), time.process_time()
+        plan = bqrl.solve(model, tau=0.1, **room)
+        planned, busy = time.perf_counter() - begun, time.process_time() - busy
+    return {
+        "what": what, "states": model.S, "transitions": expected.transitions, "needs": expected.points, "way": expected.way,
+        "folder": "folder" in room, "build": built, "forecast": expected.seconds, "plan": planned, "processor": busy,
+        "forecast_gb": expected.bytes / 1e9, "gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "value": plan.value, "time": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine(),
+    }  # fmt: skip
 
 
 def main() -> None:
-    if len(sys.argv) == 3 and sys.argv[1] == "--one":
-        measure(sys.argv[2])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*CASES, []], help="cases")
+    parser.add_argument("--all", action="store_true", help="all cases")
+    parser.add_argument("--gb", type=float, default=11.0, help="memory of a plan")
+    parser.add_argument("--append", type=Path, help="file for one line of JSON per case")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(measure(given.names[0], given.gb)))
         return
     print(machine())
-    rows = []
-    every = "--all" in sys.argv
-    for name in [n for n, (_, _, default) in SIZES.items() if default or every] + [*TABLES] * every:
-        done = subprocess.run([sys.executable, __file__, "--one", name], stdout=subprocess.PIPE, text=True, check=True)
-        rows.append(done.stdout.strip().split("|"))
+    found = []
+    for name in CASES if given.all else given.names or QUICK:
+        command = [sys.executable, __file__, name, "--one", "--gb", str(given.gb)]
+        found.append(json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout))
+        if given.append is not None:
+            with given.append.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(found[-1]) + "\n")
     table(
         "solve(tau=0.1)",
-        ("what", "states", "build, s", "plan, processor, s", "plan, s", "memory, GB", "value"),
-        rows,
-    )
+        ("what", "states", "build, s", "forecast, s", "plan, s", "processor, s", "forecast, GB", "memory, GB", "value"),
+        [
+            (
+                one["what"], f"{one['states']:,}", f"{one['build']:.1f}", f"{one['forecast']:.0f}", f"{one['plan']:.0f}",
+                f"{one['processor']:.0f}", f"{one['forecast_gb']:.2f}", f"{one['gb']:.2f}", f"{one['value']:g}",
+            )
+            for one in found
+        ],
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

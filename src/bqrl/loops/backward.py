@@ -23,6 +23,7 @@ from bqrl.loops.moves import (
     mean_of,
     move_columns,
     one_shift,
+    put_span,
     shift_into,
 )
 
@@ -73,8 +74,13 @@ def expectation(out, row, rows, moves, source, origin, n_next, spare):
             end_column = origin if first > 0 else origin + n_next - 1
             out[:] = mean_of(begin, end, rows, source, end_column)
             return
-        out[first:last] = 0.0
-        add_rows(out, first, last - first, begin, end, rows, source, origin + first + shift[begin])
+        if end == begin + 1:
+            put_span(
+                out, first, last, rows.probability[begin], source, rows.successor[begin], origin + first + shift[begin]
+            )
+        else:
+            out[first:last] = 0.0
+            add_rows(out, first, last - first, begin, end, rows, source, origin + first + shift[begin])
         out[:first], out[last:] = out[first], out[last - 1]
     else:
         out[:] = 0.0

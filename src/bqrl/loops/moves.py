@@ -50,6 +50,14 @@ def add_span(out, begin, end, weight, source, row, start):
         out[to + c] += weight * source[r, at + c]
 
 
+@inner
+def put_span(out, begin, end, weight, source, row, start):
+    """Fill out[c] with weight * source[row, c - begin + start] for c from begin to end - 1, as `add_span` does from 0."""
+    r, to, at = np.uint64(row), np.uint64(begin), np.uint64(start)
+    for c in range(np.uint64(end - begin)):
+        out[to + c] = 0.0 + weight * source[r, at + c]  # not -0.0
+
+
 @njit(cache=True)
 def add_outcome(out, weight, source, row, origin, n_next, shift):
     """Add weight * source[row, origin + clip(c + shift)] to out[c], clipped to 0 .. n_next - 1, for one outcome of a row."""

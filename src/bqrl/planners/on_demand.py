@@ -12,6 +12,7 @@ or in a folder. The stages between two checkpoints are then computed again, toge
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 import weakref
@@ -123,6 +124,8 @@ class OnDemand:
         if self.cluster is not None:
             if self.folder is None:
                 check_tables(mdp, narrow, self.max_bytes)
+            else:
+                check_disk(self.folder, table_bytes(mdp, narrow))
             with stage_line(mdp, narrow, None) as say:
                 found = self.cluster.backward(
                     mdp, narrow, goal_on(grid), terminal_row(means=True), means=True, folder=self.folder, tick=say
@@ -130,6 +133,8 @@ class OnDemand:
             near = Near(read_only(first[:-1]), tuple(found.tables))
         elif policy_bytes(mdp, narrow, in_folder=self.folder is not None) <= self.max_bytes:
             folder = None if policy_bytes(mdp, narrow) <= self.max_bytes else self.folder
+            if folder is not None:
+                check_disk(folder, table_bytes(mdp, narrow))
             passes, tables = backward(mdp, narrow, goal_on(grid), 0, mdp.H, terminal(mdp, means=True), means=True), []
             with stage_line(mdp, narrow, None) as say:
                 for h, _, action in passes:
@@ -270,6 +275,8 @@ class Checkpointed(StageTables):
         needed = checkpoint_bytes(self.mdp, self.grid, in_folder=self.folder is not None)
         if needed > self.max_bytes:
             raise too_large("the tables of all needs", needed, self.max_bytes, in_folder=self.folder is not None)
+        if self.folder is not None:
+            check_disk(self.folder, stored_bytes(self.mdp, self.grid))
         marks: dict[int, FloatArray | BinaryIO] = {}
         for h, now, _ in self._run(self.every, self.mdp.H, terminal(self.mdp, means=True)):
             if h % self.every:
@@ -339,9 +346,14 @@ def checkpoint_bytes(mdp: Model, grid: Grid, *, in_folder: bool) -> int:
     """Return the memory of tables from checkpoints: two stages, the tables between two checkpoints, and the checkpoints."""
     cells, every, item = cells_of(mdp, grid), spacing(mdp.H), np.dtype(action_dtype(mdp.A)).itemsize
     tables = item * max(int(cells[h : min(h + every, mdp.H)].sum()) for h in range(0, mdp.H, every))
-    stored = 16 * int(cells[every : mdp.H : every].sum())
-    read = 16 * int(cells[every : mdp.H : every].max(initial=0)) if in_folder else stored
+    read = 16 * int(cells[every : mdp.H : every].max(initial=0)) if in_folder else stored_bytes(mdp, grid)
     return two_stages(mdp, grid, 16) + tables + read
+
+
+def stored_bytes(mdp: Model, grid: Grid) -> int:
+    """Return the size of the checkpoints."""
+    every = spacing(mdp.H)
+    return 16 * int(cells_of(mdp, grid)[every : mdp.H : every].sum())
 
 
 def on_demand_bytes(mdp: Model, grid: Lattice, *, in_folder: bool, precision: str = "float64") -> int:
@@ -355,6 +367,17 @@ def check_tables(mdp: Model, grid: Grid, limit: float) -> None:
     """Raise SizeError if the actions that workers send do not fit on the machine that receives them."""
     if table_bytes(mdp, grid) > limit:
         raise too_large("the actions of one policy", table_bytes(mdp, grid), limit, in_folder=True)
+
+
+def check_disk(folder: Path, needed: int) -> None:
+    """Raise SizeError if a disk has no room for the tables of a policy."""
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        got, wanted = (f"{size / 2**30:.3g} GiB" for size in (free, needed))
+        raise SizeError(
+            f"folder must be on a disk with {wanted} free, got {got} in {folder}; give a folder on another disk",
+            needed=needed, limit=free, name="folder",
+        )  # fmt: skip
 
 
 def too_large(what: str, needed: float, limit: float, *, in_folder: bool) -> SizeError:

@@ -7,6 +7,7 @@ that of the arrays that the plan will allocate, beside the model.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,11 +47,13 @@ from bqrl.planners.on_demand import (
     values_bytes,
     widest,
 )
+from bqrl.planners.shared_rows import block_bytes, kinds_of
 from bqrl.planners.sweep import sweep_bytes
 
 MAX_BYTES = 4 * 2**30
 SAMPLE_BYTES = 2**28  # of the values of the next stage in a sample
 SAMPLE_WORK = 30_000_000  # outcomes times columns of a sample
+SHARED_SAMPLE = 8  # times as many if rows share their expectations
 TABLES, VALUES_FIRST = "tables", "values first"
 
 
@@ -130,10 +133,14 @@ def check_room(max_bytes: Any, folder: Any, precision: Any, cluster: Any = None)
 
 
 def existing_folder(given: Any, name: str = "folder") -> Path:
-    """Return the folder; raise ArgumentError if there is none."""
+    """Return the folder; raise ArgumentError if there is none or if it cannot be written to."""
     if not (isinstance(given, (str, Path)) and Path(given).is_dir()):
         raise bad_value(name, given, "be an existing folder", remedy="create it first, on a disk with enough space")
-    return Path(given)
+    try:
+        with tempfile.TemporaryFile(dir=given):
+            return Path(given)
+    except OSError:
+        raise bad_value(name, str(given), "be a folder that can be written to", remedy="give another one") from None
 
 
 def exact_grid(mdp: MDP, max_bytes: float = MAX_BYTES, *, or_rounded: bool = False) -> Grid | None:
@@ -287,6 +294,8 @@ def forecast_on(model: Model, grid: Grid, room: Room) -> Forecast:
     if not grid.exact:
         seconds *= 1.5  # a pass for the upper bound
     loop = 0 if isinstance(model, StepModel) else 16 * model.successor.size  # moves of the columns, means of the rows
+    if isinstance(model, MDP) and _shares(model, grid):
+        loop += block_bytes(model)
     masses = 16 * int((rows_of(model) * columns_of(grid)[::-1]).max())  # of the policy's law
     return Forecast(
         seconds=seconds * (1.0 + 1.0 / model.A), bytes=max(int(needed), masses) + loop, states=model.S,
@@ -303,6 +312,11 @@ def _outcomes_per_state(model: Model) -> float:
     return model.successor.size / (model.S * len(model.available))
 
 
+def _shares(model: Model, grid: Grid) -> bool:
+    """Return whether rows share their expectations."""
+    return isinstance(model, MDP) and kinds_of(model, grid, int(columns_of(grid).max())) is not None
+
+
 def _rate(model: Model, grid: Grid, *, means: bool) -> float:
     """Return the seconds per outcome and column of the largest stage, measured on a sample of its states."""
     per_state, cells = _outcomes_per_state(model), cells_of(model, grid)[:-1]
@@ -317,7 +331,11 @@ def _rate(model: Model, grid: Grid, *, means: bool) -> float:
     after = np.random.default_rng(0).random((int(rows_of(model)[h + 1]), layers * n_next))
     now = np.empty((count, layers * n))
     action = np.empty((count, n) if means else (0, 0), action_dtype(model.A))
-    if isinstance(model, StepModel) or count == model.S:
+    shares = _shares(model, grid)
+    if shares:  # the sample has more than its share of the expectations
+        count = min(model.S, SHARED_SAMPLE * count)
+        now, action = np.empty((count, layers * n)), np.empty((count, n) if means else (0, 0), action.dtype)
+    if isinstance(model, StepModel) or count == model.S or shares:
         run: Callable[[], None] = partial(kernel_of(model, grid, h).run, after, goal_on(grid), now, action)
     else:
         rows, moves = _sampled(model, grid, h, count)

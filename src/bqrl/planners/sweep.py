@@ -30,6 +30,7 @@ from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, 
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Stage
 from bqrl.mdp.unstored import StepModel
+from bqrl.planners.shared_rows import kinds_of, run_shared
 from bqrl.policies.target import TargetPolicy
 
 TIE_TOL = 1e-13  # values whose relative difference is at most this tie, and the mean decides
@@ -323,7 +324,7 @@ class StageKernel:
     """
 
     def __init__(self, mdp: MDP, grid: Grid, h: int, kernel: FloatArray, ball: Ball | None, worth: float) -> None:
-        self.mdp, self.stage, self.moves = mdp, mdp.stage(h), grid.moves(mdp, h)
+        self.mdp, self.grid, self.stage, self.moves = mdp, grid, mdp.stage(h), grid.moves(mdp, h)
         self.by_products = by_products(mdp, grid, self.stage)
         self.ball = ball
         if ball is not None:
@@ -346,8 +347,14 @@ class StageKernel:
             self._run_dense(after, goal, now, action, first)
             return
         start = self.stage.row_start[begin : end + 1]
-        rows = Rows(start, self.stage.successor, self.probability)
         work = int(start[-1] - start[0]) * now.shape[1] // (2 if action.size else 1)
+        if self.own and self.ball is None:
+            kinds = kinds_of(self.mdp, self.grid, now.shape[1] // (2 if action.size else 1))
+            if kinds is not None and work > 0:
+                every = Rows(self.stage.row_start, self.stage.successor, self.probability)
+                run_shared(self.mdp, kinds, every, self.moves, goal, after, now, action, begin)
+                return
+        rows = Rows(start, self.stage.successor, self.probability)
         plain = plain_rows if self.ball is None else None
         run_loop(
             work, sweep_rows, sweep_rows_threads, rows, self.moves, self.ball, goal, after, now, action, plain=plain

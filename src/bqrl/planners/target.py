@@ -136,7 +136,7 @@ class GuaranteeCurve(LevelCurve):
     by_choice : bool
         Whether the curve is bracketed because `points` was given although an exact grid fits.
     precision : str
-        "float32" if the shortfalls were stored in 32 bits; `error` then includes it.
+        "float32" if the shortfalls were stored in 32 bits; `error` then includes it, and values are proven lower bounds.
 
     Examples
     --------
@@ -151,7 +151,12 @@ class GuaranteeCurve(LevelCurve):
 
     def _values(self, levels: FloatArray) -> FloatArray:
         """Return the best quantiles; at level 1, the highest return that some policy can reach."""
-        return self.points[best_column(self.shortfall, levels)]
+        return self.points[best_column(self._proven, levels)]
+
+    @property
+    def _proven(self) -> FloatArray:
+        """The shortfalls; proven upper bounds on them if they were stored in 32 bits, which may round a tie down."""
+        return self.shortfall * (1.0 + self.error) if self.precision == "float32" else self.shortfall
 
     def upper(self, tau: float) -> float:
         """Return a proven upper bound on the best quantile, with an allowance for rounding errors.
@@ -194,9 +199,9 @@ class GuaranteeCurve(LevelCurve):
             `below` = tau - W(x*) and `above` = W(x') - tau, or 1 - tau if x* is the highest return.
         """
         tau = check_level(tau)
-        i = int(best_column(self.shortfall, tau))
-        following = self.shortfall[i + 1] if i + 1 < self.points.size else 1.0
-        return Margin(tau - float(self.shortfall[i]), float(following) - tau)
+        i, shortfall = int(best_column(self._proven, tau)), self._proven
+        following = shortfall[i + 1] if i + 1 < self.points.size else 1.0
+        return Margin(tau - float(shortfall[i]), float(following) - tau)
 
     def certain(self, tau: float) -> bool:
         """Return True if rounding errors cannot have changed the answer at this level."""
@@ -206,7 +211,7 @@ class GuaranteeCurve(LevelCurve):
 
     def policy(self, tau: float) -> TargetPolicy | EarnedPolicy:
         """Return a policy that attains the best quantile at this level."""
-        return self.policy_for(float(self.points[best_column(self.shortfall, check_level(tau))]))
+        return self.policy_for(float(self.points[best_column(self._proven, check_level(tau))]))
 
     def policy_for(self, target: float) -> TargetPolicy | EarnedPolicy:
         """Return the policy with the smallest probability of a return below `target`; ties are broken by the mean."""
@@ -240,7 +245,7 @@ class GuaranteeCurve(LevelCurve):
     @property
     def steps(self) -> tuple[FloatArray, FloatArray]:
         """Levels and values of the curve's steps: values[i] is the best quantile for tau in (levels[i], levels[i+1]]."""
-        levels, values = best_steps(self.points, self.shortfall)
+        levels, values = best_steps(self.points, self._proven)
         values = self._cut(values)
         first = np.r_[True, np.diff(values) > 0.0]  # several targets may be cut to one possible return
         return levels[first], values[first]
