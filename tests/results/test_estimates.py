@@ -13,6 +13,7 @@ from bqrl.results.charts import image
 from bqrl.results.estimates import (
     CLAIM,
     FILES,
+    LOGGED,
     MAX_ROWS,
     coverage_chart,
     estimate_view,
@@ -189,18 +190,34 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
     assert spec["layer"][1]["encoding"]["x"]["scale"]["zero"] is False  # far from 0, differences would vanish
     assert [(row["policy"], row["interval"], row["high"]) for row in chart_values(spec, 0)] == [
         ("logging policy", "-∞ to 2", 2.0),
+        ("new plan", "none", 5.0),  # its empirical value, as it has no promise
         ("2 times the data", "none", 3.0),
     ]
     scale = spec["layer"][1]["encoding"]["x"][
         "scale"
     ]  # once the line began at the value, as if that were the lower end
-    assert (scale["domain"], scale["clamp"]) == ([pytest.approx(0.7), 3.0], True)  # with room for the arrow
-    assert chart_values(spec, 0)[0]["low"] < 0.7
+    assert (scale["domain"], scale["clamp"]) == ([pytest.approx(0.4), 5.0], True)  # with room for the arrow
+    assert chart_values(spec, 0)[0]["low"] < 0.4
     assert "Line: an interval. Arrow: this end of the interval is infinite. No promise is possible" in " ".join(
         spec["title"]["subtitle"]
     )
     content["policies"] = [rows[0] | {"lower": None, "upper": None}]
     assert "Line:" not in " ".join(promise_chart(content, "0.1-quantile", "an interval").to_dict()["title"]["subtitle"])
+
+
+def test_every_policy_is_drawn_with_its_promise():
+    """Once only the new plan was, also where the headline is to keep the old policy."""
+    logged = {"policy": "old policy", "promise": 3.0, "value": 4.0, "lower": 3.0, "upper": 5.0, "meaning": LOGGED}
+    plug_in = {"policy": "plug-in plan", "promise": 1.0, "value": 6.0, "lower": None, "upper": None, "meaning": CLAIM}
+    content = {"policies": [logged, plug_in, plug_in | {"policy": "new plan", "promise": 2.0}], "projection": []}
+    spec = promise_chart(content, "0.1-quantile", "an interval").to_dict()
+    found = {(row["policy"], row["meaning"]): row["value"] for row in chart_values(spec, 1)}
+    assert found == {
+        ("old policy", LOGGED): 4.0, ("old policy", "promise"): 3.0, ("plug-in plan", CLAIM): 6.0,
+        ("plug-in plan", "promise"): 1.0, ("new plan", CLAIM): 6.0, ("new plan", "promise"): 2.0,
+    }  # fmt: skip
+    assert [(len(chart_values(spec, i)), spec["layer"][i]["mark"]["dy"] < 0) for i in (2, 3)] == [(3, True), (3, False)]
+    assert "No promise is possible" not in str(spec["title"])
 
 
 def test_large_amounts_have_no_exponent_on_the_chart_of_promises():
@@ -264,5 +281,6 @@ def test_counts_have_no_logging_policy():
     table = {"state": ["s"] * 2, "action": ["a"] * 2, "next_state": ["s"] * 2, "count": [30, 10], "reward": [1, 0]}
     estimate = bqrl.fit_counts(table, horizon=2)
     result = fit_result(estimate, estimate.solve(0.2), PLAIN, {}, draw=False)
-    assert "logging policy" not in [row["policy"] for row in result.tables["policies"].rows]
+    rows = result.tables["policies"].rows
+    assert ([row["policy"] for row in rows], "lower" in rows[0]) == (["plug-in plan", "new plan"], False)
     assert "Coverage: 40 transitions, 1 of 1 rows seen" in result.lines[-1].text

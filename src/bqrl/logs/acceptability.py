@@ -107,6 +107,7 @@ class Acceptability(Charted):
         (best,) = (row for row in last if row["best"])
         worth = f"If one unit of {self.effect} is worth {format_number(best['threshold'])}"
         share = f"it is cost-effective in {short_percent(best['probability'])} of {self.draws:,} posterior draws"
+        share += f" with a prior of weight {self.prior:g} per row"
         end = "this is a statement about the posterior, not the guarantee"
         return f"{worth}, {best['strategy']!r} has the highest mean net benefit, and {share}; {end}."
 

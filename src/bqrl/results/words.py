@@ -586,7 +586,8 @@ def _(fact: facts.SamePromise, words: Words = PLAIN) -> str:
     if fact.highest is not None:
         most = words.amount(format_number(fact.highest, direction=-1))
         return f"the new plan is the {fact.name}, as less than the highest promise, {most}, was asked for: {worth}"
-    return f"the new plan is the {fact.name}, which is proven to keep the promise, too: {worth} ({robust} for the robust plan)"
+    other = f"{robust} for the robust plan" if value != robust else "as much as the robust plan's, whose mean is lower"
+    return f"the new plan is the {fact.name}, which is proven to keep the promise, too: {worth} ({other})"
 
 
 @remark.register
