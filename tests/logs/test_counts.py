@@ -144,8 +144,16 @@ def test_known_rows_have_radius_0():
         ({}, {"absorbing": []}, "absorbing must name 'Dead' if it is never left, because the table has no counts"),
         ({}, {"absorbing": "Dead"}, "absorbing must be a list of states"),
         ({}, {"absorbing": ["Daed"]}, "absorbing must name states of the table, got 'Daed'; did you mean 'Dead'"),
-        ({}, {"absorbing": ["Dead", "Sick"]}, "row 4, column 'state': expected no counts that leave an absorbing state"),
-        ({"action": ["", *TRIAL["action"][1:]]}, {}, "got an empty cell; if the state 'Well' is never left, declare it"),
+        (
+            {},
+            {"absorbing": ["Dead", "Sick"]},
+            "row 4, column 'state': expected no counts that leave an absorbing state",
+        ),
+        (
+            {"action": ["", *TRIAL["action"][1:]]},
+            {},
+            "got an empty cell; if the state 'Well' is never left, declare it",
+        ),
         ({"count": [1.5] * 6}, {}, "row 0, column 'count': expected a count, a whole number of at least 0, got 1.5"),
         ({"count": [0] * 6}, {}, "expected counts, got only zeros"),
         ({"state": ["", *TRIAL["state"][1:]]}, {}, "row 0, column 'state': expected the state, got an empty cell"),

@@ -82,7 +82,9 @@ def test_support_lists_what_is_possible():
     estimate = fit(two_steps(), support=support)
     assert not estimate.radii[estimate.seen].any()  # one successor per row: nothing is uncertain
     assert estimate.solve(0.01).value == 1.0
-    with pytest.raises(FileFormatError, match=r"support lists, got \('s', 'old', 't'\); add it to support or correct the log"):
+    with pytest.raises(
+        FileFormatError, match=r"support lists, got \('s', 'old', 't'\); add it to support or correct the log"
+    ):
         fit(two_steps(), support=[("s", "old", "s"), ("s", "new", "t"), ("t", "old", "s")])
     with pytest.raises(TypeError, match=r"support\[0\]\[3\] must be a number, got 'r'"):
         fit(two_steps(), support=[("s", "old", "t", "r")])
