@@ -367,6 +367,17 @@ def test_a_promise_that_suffices_may_be_that_of_the_old_policy(cli, log):
     assert_refused(cli(*asked, "--adaptive", "--at-least", "old"), "requires a promise of the old policy")
 
 
+def test_the_promise_of_the_old_policy_may_exceed_every_new_one(cli, tmp_path):
+    """Then --at-least old was refused with the number, to be lowered; now it asks for the highest promise."""
+    path = tmp_path / "few.csv"
+    rewards = ["1" if i % 30 else "0" for i in range(60)]
+    path.write_text("\n".join(["episode,state,action,reward", *(f"{i},s,a,{r}" for i, r in enumerate(rewards))]))
+    asked = "fit", path, "--tau", 0.2, "--reward-range=-5,1", "--json"
+    plain, content = (strict(cli(*asked, *more)[1]) for more in ((), ("--at-least", "old")))
+    assert content["headline"] == {"keep": "old policy", "promise": 1.0}
+    assert content["policies"] == plain["policies"]
+
+
 def test_a_log_whose_actions_change_says_so_unless_it_is_one_policy(cli, tmp_path):
     """The episodes are sorted by their action."""
     path = tmp_path / "sorted.csv"
