@@ -14,7 +14,7 @@ from bqrl.display import format_number, percent, spread_indices
 from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile, quantile_objective
 from bqrl.logs.estimate import Estimate
 from bqrl.planners.chance import Chance
-from bqrl.planners.facts import Fact, Promised
+from bqrl.planners.facts import Fact, LowersPromise, Promised
 from bqrl.planners.plan import Plan
 from bqrl.policies.forward import play_shares
 from bqrl.results import charts
@@ -117,6 +117,9 @@ def fit_result(
         rows = [row for row in tables["policy"].rows if row["state"] not in hidden]
         decisions = {"policy": replace(tables.pop("policy"), rows=rows)}  # after the comparison of the policies
         tables = {"policies": tables.pop("policies")} | decisions | tables
+    lowering = {
+        fact.declaration for fact in split_promise(promise)[1] if isinstance(fact, LowersPromise)
+    }  # said in a note
     seen, sentences = content["coverage"], [remark(without_assumptions(split_promise(promise)[0]), words)]
     asides = [] if content["sentence"] in sentences else [content["sentence"]]
     if content["reason"] is not None:
@@ -125,7 +128,11 @@ def fit_result(
         sentences.append(f"{adds}: {content['reason']}.")
     asides += [
         *map(sentence, content["notes"]),
-        *(gain_sentence(gain, words, promise.objective) for gain in content["gains"]),
+        *(
+            gain_sentence(gain, words, promise.objective)
+            for gain in content["gains"]
+            if gain["declaration"] not in lowering
+        ),
     ]
     asides += [help_sentence(one, words, promise.objective) for one in content["helps"][:MAX_HELPS]]
     asides.append(
