@@ -6,7 +6,6 @@ from logged_problems import coin
 import bqrl
 from bqrl.logs.fit import fit
 from bqrl.results.estimates import fit_result
-from bqrl.results.words import Words
 from bqrl.results.words import Words, remarks
 
 
