@@ -12,6 +12,7 @@ from bqrl.logs.fit import fit
 from bqrl.results.charts import image
 from bqrl.results.estimates import (
     CLAIM,
+    CUT,
     FILES,
     LOGGED,
     MAX_ROWS,
@@ -268,6 +269,18 @@ def test_an_infinite_end_of_an_interval_is_an_arrow():
     (end,) = chart_values(spec, -1)
     assert (end["end"], end["value"]) == ("-∞", pytest.approx(0.7))  # below every finite value, with a label
     assert "Arrow: this end of the interval is infinite." in " ".join(np.atleast_1d(spec["title"]["subtitle"]))
+
+
+def test_an_interval_without_an_estimate_is_drawn():
+    """If many episodes were cut off, only the upper end is known, and the old policy was left out."""
+    old = {"policy": "old policy", "promise": None, "value": None, "lower": -np.inf, "upper": 3.0, "meaning": CUT}
+    new = {"policy": "new plan", "promise": 1.0, "value": 2.0, "lower": None, "upper": None, "meaning": CLAIM}
+    spec = promise_chart({"policies": [old, new], "projection": []}, "return", "95 % interval").to_dict()
+    line, *_ = chart_values(spec, 0)
+    assert (line["policy"], line["high"], line["interval"]) == ("old policy", 3.0, "-∞ to 3")
+    assert "old policy" not in [row["policy"] for row in chart_values(spec, 1)]
+    (end,) = chart_values(spec, -1)
+    assert (end["policy"], end["end"]) == ("old policy", "-∞")
 
 
 def test_the_page_shows_the_policy_map_and_its_table_first():

@@ -42,6 +42,7 @@ COLOURS = {
     LOGGED: charts.GREY,
     ALONE: charts.GREY,
     ADAPTIVE: charts.GREY,
+    CUT: charts.GREY,
     LATER: charts.SKY,
 }
 HAVE_INTERVALS = (Quantile, Chance)  # the old policy has an interval with two ends
@@ -257,11 +258,12 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
     rows = []
     for row in shown:
         value, ends = row["value"], (row["lower"], row["upper"])
-        if value is not None and math.isfinite(value):
+        value = value if value is not None and math.isfinite(value) else None
+        if value is not None or any(x is not None and math.isfinite(x) for x in ends):
             both = "none" if row["lower"] is None else " to ".join(map(format_number, ends))
             texts = [row["policy"], row["meaning"], both, format_number(value, 5, -1)]
             rows.append([*texts, value, *(value if x is None else x for x in ends)])
-    drawn = [x for row in rows for x in row[4:] if math.isfinite(x)] or [0.0]
+    drawn = [x for row in rows for x in row[4:] if x is not None and math.isfinite(x)] or [0.0]
     low, high = min(drawn), max(drawn)
     far = high - low + 1.0  # an infinite end is drawn as an arrow at the end of the axis
     arrows = [
@@ -286,11 +288,12 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
     def of(rows: list[Any]) -> Any:
         return chart_of(("policy", "meaning", "interval", "text", "value", "low", "high"), rows).encode(y=y)
 
-    above = [row for row in rows if row[1] in (PROMISE, LATER)]
-    below = [row for row in rows if row not in above]  # so that the labels of a policy do not overlap
+    points = [row for row in rows if row[4] is not None]
+    above = [row for row in points if row[1] in (PROMISE, LATER)]
+    below = [row for row in points if row not in above]  # so that the labels of a policy do not overlap
     chart = alt.layer(
         of(rows).mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
-        of(rows).mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=tips),
+        of(points).mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=tips),
         *(
             of(part).mark_text(dy=dy, fontSize=11).encode(x=x, text="text:N")
             for part, dy in ((above, -12), (below, 14))
