@@ -5,6 +5,7 @@ import pytest
 from logged_problems import coin, two_steps
 
 from bqrl.errors import ArgumentError, FileFormatError, SizeError
+from bqrl.logs.counts import fit_counts
 from bqrl.logs.fit import fit
 
 
@@ -65,6 +66,14 @@ def test_known_rows_have_radius_zero_and_need_no_visits():
         fit(two_steps(), reward_range=(0, 5), known=[("t", "old", "s", 1.0, 9.0)], stationary=True)
     with pytest.raises(ArgumentError, match="sum to 1"):
         fit(two_steps(), reward_range=(0, 5), known=[("t", "new", "s", 0.5, 3.0)])
+
+
+def test_a_known_probability_may_exceed_1_by_a_rounding_error():
+    """Frequencies of a frame often sum to 1.0000000000000002, which a model accepts."""
+    known = [("t", "new", "s", 1.0 + 2e-16 * 2, 3.0)]
+    assert fit(two_steps(), reward_range=(0, 5), known=known, stationary=True).solve(0.2).value == 3.0
+    trial = {"state": ["s"], "action": ["a"], "next_state": ["s"], "count": [5], "reward": [1.0]}
+    assert fit_counts(trial, horizon=1, known=[("t", "a", "s", 1.0 + 2e-16 * 2, 3.0)]).mdp.S == 2
 
 
 def test_known_rows_are_checked_where_the_log_does_not_tell_the_successor():

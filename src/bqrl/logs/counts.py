@@ -235,7 +235,7 @@ class _Counted:
                 (
                     *([x] for x in place),
                     [self._state(s_next, "known")],
-                    [number(q, "known", 0.0, 1.0)],
+                    [number(q, "known", 0.0)],
                     [number(r, "known")],
                 )
             )

@@ -185,7 +185,7 @@ class _OutcomeList:
         for name, item in self.known_rows:
             *stage, s, a, s_next, p, r = item
             ks = range(self.K) if not stage else [self._stage(stage[0], name)]
-            paid = number(p, f"{name}[{len(item) - 2}]", 0.0, 1.0), self._paid(r, f"{name}[{len(item) - 1}]")
+            paid = number(p, f"{name}[{len(item) - 2}]", 0.0), self._paid(r, f"{name}[{len(item) - 1}]")
             for k in ks:
                 row = self._row(k, self._state(s, "known"), self._action(a, "known"))
                 parts.setdefault(row, []).append((self._state(s_next, "known"), *paid))
