@@ -150,6 +150,20 @@ def test_the_decision_table_is_that_of_the_robust_policy_in_the_states_of_the_lo
     assert set(result.files) >= {"policy.npz", "estimate.npz"}
 
 
+def test_the_decisions_for_a_chance_name_no_other_target():
+    """The table of a plan for the chance of 1 had the highest return, 2, as target."""
+    log = {
+        "episode": np.repeat(range(200), 2),
+        "state": ["s"] * 400,
+        "action": ["a", "b"] * 200,
+        "reward": [1.0, 0.0] * 200,
+    }
+    estimate = fit(log | {"next_state": ["s"] * 400}, reward_range=(0, 1))
+    for goal, shown in ((bqrl.Chance(1.0), False), (bqrl.Quantile(0.3), True)):
+        rows = fit_result(estimate, estimate.solve(goal), PLAIN, {}).tables["policy"].rows
+        assert all(("target" in row, "need_from" in row, "earned_to" in row) == (shown, shown, True) for row in rows)
+
+
 def test_the_reason_is_a_sentence_of_the_result():
     estimate = fit(coin(5, 5), reward_range=(0, 1))
     plan = estimate.solve(0.1)

@@ -115,7 +115,15 @@ def fit_result(
         left_out = policy_files(promise.policy, estimate.mdp, words, "policy", caption, tables, files)
     if "policy" in tables:
         hidden = {estimate.mdp.state_label(s) for s in _without_decisions(estimate)}
-        rows = [row for row in tables["policy"].rows if row["state"] not in hidden]
+        goal = (
+            promise.objective
+        )  # the sweep for other functions of the return aims at the highest return, which is no goal
+        aims = () if isinstance(goal, Quantile | Buffered) else ("target", "need_from", "need_to")
+        rows = [
+            {key: cell for key, cell in row.items() if key not in aims}
+            for row in tables["policy"].rows
+            if row["state"] not in hidden
+        ]
         decisions = {"policy": replace(tables.pop("policy"), rows=rows)}  # after the comparison of the policies
         tables = {"policies": tables.pop("policies")} | decisions | tables
     lowering = {
