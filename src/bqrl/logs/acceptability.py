@@ -123,8 +123,8 @@ def acceptability(
     if not isinstance(policies, Mapping) or len(policies) < 2:
         raise bad_type("policies", policies, "be a dict of at least two strategies by name")
     mdp, seed, prior = estimate.mdp, random_seed(seed), number(prior, "prior", 0.0, ends="(]")
-    for name in (cost, effect):
-        check_known((REWARD, *mdp.outcome_names), name)
+    for what, name in (("cost", cost), ("effect", effect)):
+        check_known((REWARD, *mdp.outcome_names), name, what)
     if cost == effect:
         raise bad_value("cost", cost, "differ from effect", repr(cost))
     worth = np.array([number(w, "thresholds", 0.0) for w in thresholds])
