@@ -119,6 +119,7 @@ KNOWN = ("--columns", "state=condition", "--reward-range", "0,1")
         ((*KNOWN[:2], "--reward-range", "0,0.5"), "as --reward-range says, got 1; widen it"),
         ((*KNOWN, "--reward-by", "state-action"), "got 1; drop --reward-by"),
         ((*KNOWN, "--tau", "1"), "--tau must be a number in (0, 1), got 1"),
+        ((*KNOWN, "--psa", "0"), "--psa must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_input_is_one_line(cli, log, options, words):
