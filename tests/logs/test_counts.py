@@ -224,6 +224,8 @@ def test_lines_of_absorbing_states_are_left_out():
     assert (found.mdp.action_names, found.mdp.state_names) == (plain.mdp.action_names, plain.mdp.state_names)
     assert np.array_equal(found.radii, plain.radii)
     assert found.solve(tau=0.2).value == plain.solve(tau=0.2).value
+    first = {key: [*column[-4:], *column[:-4]] for key, column in table.items()}  # as in an alphabetical table
+    assert "every episode starts in state 'Well'" in fit_counts(first, **asked).assumptions
     paid = table | {"reward": [1.0] * 6 + [0.0, 0.0, np.nan, 2.0]}
     with pytest.raises(ValueError, match="row 9, column 'reward': expected the reward 0 in an absorbing state, got 2"):
         fit_counts(paid, horizon=3, absorbing=["Dead"])

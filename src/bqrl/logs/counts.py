@@ -67,7 +67,7 @@ def fit_counts(
     columns : mapping, optional
         Header of each role whose column has another name.
     start : label or {label: probability}, optional
-        The first state or its law; by default the first state of the table.
+        The first state or its law; by default the first state of the table that is not absorbing.
     discount : float
         Discount per stage, in (0, 1].
     absorbing : list of labels
@@ -166,6 +166,10 @@ class _Counted:
             raise bad_value(name, label, "name states of the table", f"{text!r}{near_labels(text, self.states)}")
         return self.states.index(text)
 
+    def _start(self, given: Any) -> int:
+        """Return the first state, by default the first one of the table that is left."""
+        return int(self.s.min()) if given is None else self._state(given, "start")
+
     def _stays(self, key: IntArray, n: FloatArray, paid: FloatArray) -> BoolArray:
         """Return which lines begin in absorbing states; raise an error if one of them leaves its state or pays."""
         read, s = self.read, key[:, 0]
@@ -255,7 +259,7 @@ class _Counted:
         shape = (1, self.S, self.A)
         first = {self._state(k, "start"): q for k, q in start.items()} if isinstance(start, Mapping) else None
         mdp = MDP.from_table(
-            table, H, first if first is not None else 0 if start is None else self._state(start, "start"), discount,
+            table, H, self._start(start) if first is None else first, discount,
             known=known.reshape(shape), state_names=self.states, action_names=self.actions,
         )  # fmt: skip
         most, seen = np.zeros(visits.size), np.bincount(row, self.n > 0, visits.size).astype(np.int64)
@@ -277,9 +281,7 @@ class _Counted:
         )
         found.append("the rewards are right")
         law = isinstance(start, Mapping) and len(start) > 1
-        first = (
-            self.states[0 if start is None else self._state(start, "start")] if not isinstance(start, Mapping) else ""
-        )
+        first = self.states[self._start(start)] if not isinstance(start, Mapping) else ""
         found.append("the given law of the first state is right" if law else f"every episode starts in state {first!r}")
         if self.absorbing:
             names = " and ".join(repr(self.states[s]) for s in self.absorbing)
