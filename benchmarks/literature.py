@@ -61,7 +61,7 @@ PROBLEMS = {
     "noisy cliff": Problem(name="NoisyCliff", goal=Q(0.1)),
     "blackjack": Problem(name="Blackjack", goal=Q(0.6)),
     "guarded maze": Problem(name="GuardedMaze", goal=C(0.2), skipped=frozenset({"UCB-BQRL, greedy planner"})),
-    "gambler's ruin": Problem(name="QuantileDomain", params={"domain": "ruin", "start": "5 coins"}, goal=Q(0.25)),
+    "gambler's ruin": Problem(name="QuantileDomain", params={"domain": "ruin"}, goal=Q(0.25)),
     "trading, 5 trades": Problem(name="MeanReversion", goal=C(0.5), skipped=QUANTILE),
     "American put": Problem(name="AmericanPut", params=PUT | {"substeps": 5}, goal=C(0.2)),
     "betting game": Problem(

@@ -5,6 +5,8 @@ import signal
 import threading
 from pathlib import Path
 
+from bqrl.errors import ArgumentTypeError
+
 
 def double(x):
     return 2 * x
@@ -36,6 +38,10 @@ def fail_oddly(kind):
             self.held = threading.Lock() if kind == "lock" else None
 
     raise OddError(1, 2)
+
+
+def fail_with_a_function():
+    raise ArgumentTypeError("no function", name="plan", value=lambda: 0)
 
 
 def environment():

@@ -133,6 +133,7 @@ def test_truth_sets_published_numbers_beside_certified_optima(cli, tmp_path):
     assert [row["value"] for row in rows[-4:]] == [row["upper"] for row in rows[-4:]] == [7.0, 8.0, 9.0, 10.0]
     stored = read(tmp_path).tables["truth"].rows
     assert [row["optimum"] for row in stored[-4:]] == ["7", "8", "9", "10"]
+    assert (tmp_path / "truth.csv").read_text().splitlines()[0].endswith(",ratio,versions")
 
 
 def test_truth_says_which_rows_it_leaves_out(cli, monkeypatch):

@@ -15,6 +15,6 @@ def test_entries_name_known_parameters_and_their_source():
 
 
 def test_entries_are_distinct_and_sorted_by_problem():
-    seen = [(entry.problem, tuple(entry.params.items()), entry.objective) for entry in ENTRIES]
+    seen = [(entry.problem, tuple(entry.params.items()), entry.objective, entry.source) for entry in ENTRIES]
     assert len(set(seen)) == len(seen)
     assert [entry.problem for entry in ENTRIES] == sorted(entry.problem for entry in ENTRIES)

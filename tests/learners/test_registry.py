@@ -4,7 +4,7 @@ import pytest
 
 import bqrl
 from bqrl.cli.compare import read_learners
-from bqrl.learners.registry import LEARNERS, check_served, colour_of, everyone, known_learner, serves
+from bqrl.learners.registry import LEARNERS, check_served, colour_of, everyone, find_learner, known_learner, serves
 from bqrl.results.charts import PALETTE
 from bqrl.results.learning import label_of
 from bqrl.results.learning_curves import learner_colours
@@ -77,3 +77,17 @@ def test_an_objective_without_a_written_form_is_refused():
 def test_learners_that_ignore_the_objective_do_the_same_for_every_objective():
     one, other = (bqrl.learn("SafeOrRisky", "ucbvi", objective=goal, episodes=20, seed=1) for goal in GOALS[:2])
     assert one.returns.tolist() == other.returns.tolist()
+
+
+def test_a_file_without_a_class_says_how_to_name_one():
+    with pytest.raises(ValueError, match=r"^learner must name a class of the file, got 'own.py'; write own.py:CLASS$"):
+        find_learner("own.py")
+
+
+def test_a_learner_without_a_method_is_refused_by_its_name():
+    class Half(bqrl.Learner):
+        def plan(self):
+            return [0]
+
+    with pytest.raises(TypeError, match=r"^learner must have the method observe, got Half$"):
+        find_learner(Half)

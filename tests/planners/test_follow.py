@@ -54,6 +54,24 @@ def test_another_kernel_on_the_same_outcomes_changes_the_law():
     assert here.law(policy, np.array([0.1, 0.9])) == pytest.approx([0.01, 0.18, 0.81])
 
 
+def test_in_large_stages_only_reached_states_are_visited_and_laws_stay_equal():
+    mdp = bqrl.envs.make("BettingGame", stakes="eighths", bets=3)
+    columns, rng = rounded_grid(mdp, 3000), np.random.default_rng(0)
+    here = Follower(Layout(mdp, columns))
+    met = np.broadcast_to(mdp.reachable[:-1], (3, mdp.S))
+    drawn = [
+        bqrl.MarkovPolicy(np.where(met, rng.integers(mdp.A, size=met.shape), 99)) for _ in range(5)
+    ]  # no action 99
+    aimed = sweep(mdp, columns).policy(0.2)
+    for policy in (*drawn, aimed, drawn[0]):
+        assert here.fits(policy)
+        sums, mass = push_forward(mdp, policy, columns)
+        law = here.law(policy)
+        assert law.sum() == pytest.approx(1.0, abs=1e-12)
+        first = int(np.searchsorted(columns.points(0), sums[0] - 1e-9))
+        np.testing.assert_allclose(law[first : first + mass.size], mass, atol=1e-15)
+
+
 def test_a_grid_that_rounds_up_does_not_fit_one_that_rounds_down():
     rows = [(0, 0, 0, 0.5, 0.35), (0, 0, 0, 0.5, 0.0), (0, 1, 0, 0.7, 0.0), (0, 1, 0, 0.3, 1.0)]
     mdp = bqrl.MDP(rows, horizon=3)

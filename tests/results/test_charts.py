@@ -111,6 +111,7 @@ def test_axes_may_be_logarithmic():
     assert all(row["low"] > 0.0 for row in rows)
     assert sum(row["x"] <= 10.0 for row in rows) >= 10  # evenly spread on the axis
     assert chart["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
+    assert chart["layer"][0]["encoding"]["x"]["axis"] == {"labelSeparation": 6}  # once 30 and 40 touched
     with pytest.raises(ValueError, match="log must be one of '', 'x', 'y', 'xy', got 'z'"):
         experiment.chart(log="z")
 

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 
+import gymnasium
 import numpy as np
 import pytest
 from helpers import Corridor
@@ -13,6 +14,7 @@ from helpers import Corridor
 import bqrl
 import bqrl.learners.registry
 from bqrl.errors import ArgumentError
+from bqrl.results.words import order_of
 from bqrl.study import store
 from bqrl.study.compare import compare
 from bqrl.study.scores import band_name
@@ -114,7 +116,7 @@ def test_values_are_cumulative_measures_of_all_or_some_seeds(experiment):
     assert experiment.part(()).records["twin"] == ()
 
 
-def test_the_order_is_by_gap_or_by_late_return(experiment):
+def test_the_order_is_by_gap_or_by_the_measure_asked_for(experiment):
     gaps, late = experiment.ends("gap"), experiment.ends("late_return")
     assert late["twin"].tolist() == [record.returns[-4:].mean() for record in experiment.records["twin"]]
     assert [row["learner"] for row in experiment.order()] == sorted(gaps, key=lambda label: (gaps[label].mean(), label))
@@ -125,6 +127,40 @@ def test_the_order_is_by_gap_or_by_late_return(experiment):
     pairs = experiment.beats()
     assert pairs[0]["learner"] == experiment.order()[0]["learner"]
     assert len(pairs) == 6
+
+
+def test_where_the_kernel_is_not_known_the_objective_ranks_the_learners():
+    class Wager(gymnasium.Env):  # action 1 pays 8 or -10; once the learner with the larger mean came first
+        observation_space, action_space = gymnasium.spaces.Discrete(1), gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return 0, {}
+
+        def step(self, action):
+            return 0, (8.0 if self.np_random.random() < 0.8 else -10.0) if action else 1.0, True, False, {}
+
+    def always(choice):
+        class Always(bqrl.Learner):
+            name = ("safe", "risky")[choice]
+
+            def plan(self):
+                return np.full((self.task.H, self.task.S), choice)
+
+            def observe(self, episode):
+                pass
+
+        return Always
+
+    options = {"episodes": 400, "seeds": 2, "workers": 1, "horizon": 1}
+    for goal, order in ((bqrl.CVaR(0.1), ["safe", "risky"]), (bqrl.Mean(), ["risky", "safe"])):
+        found = compare(Wager(), [always(0), always(1)], objective=goal, **options)
+        assert [row["learner"] for row in found.rows()] == [row["learner"] for row in found.order()] == order
+        assert found.beats()[0] == {"learner": order[0], "other": order[1], "probability": 1.0}
+        said = order_of(found)
+        assert said.startswith(
+            f"{order[0]} has the largest mean {'CVaR at 0.1 of the returns' if goal.kind == 'CVaR' else 'return'}, "
+        )
 
 
 def test_what_cannot_be_sent_to_a_process_is_refused_before_any_run(problem):
@@ -238,6 +274,7 @@ def test_a_folder_needs_runs_that_can_be_identified(problem, tmp_path):
 
 
 OWN = """
+import gymnasium
 import numpy as np
 
 import bqrl

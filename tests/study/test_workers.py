@@ -13,10 +13,11 @@ from pathlib import Path
 import cloudpickle
 import pytest
 from small_study import RUNS, make, results_of
-from worker_calls import die, die_once, double, environment, fail, fail_oddly
+from worker_calls import die, die_once, double, environment, fail, fail_oddly, fail_with_a_function
 
 import bqrl
 from bqrl import Quantile
+from bqrl.errors import ArgumentTypeError
 from bqrl.planners.cluster import LostWorkersError
 from bqrl.study.problems import problem_of
 from bqrl.study.store import RunSpec, execute
@@ -152,6 +153,13 @@ def test_an_error_that_cannot_be_sent_is_reported_by_its_text(workers, kind):
     error = workers.submit(fail_oddly, kind).exception()
     assert (type(error), str(error)) == (RuntimeError, "OddError: 1 and 2")
     assert "in fail_oddly" in error.__notes__[0]
+
+
+def test_an_error_keeps_its_type_if_its_value_cannot_be_sent(workers):
+    """Once a plan that is a function was an unexpected RuntimeError."""
+    error = workers.submit(fail_with_a_function).exception()
+    assert (type(error), str(error), error.name) == (ArgumentTypeError, "no function", "plan")
+    assert "<function " in error.value
 
 
 def test_processes_have_one_thread_and_ignore_ctrl_c(workers, monkeypatch):

@@ -22,6 +22,7 @@ from bqrl.planners.plan import GAP_TOL
 from bqrl.results.result import Result, ResultTable, check_folder
 from bqrl.study.truth import TITLES as HEADINGS
 from bqrl.study.truth import compare_published, spell_out
+from bqrl.versions import software
 
 LEVELS = {f"optimum_{tau:g}": tau for tau in (0.05, 0.1, 0.5)}  # by column
 LARGE = 2_000_000  # transitions times stages; above this, optima take seconds and are computed on request only
@@ -84,9 +85,8 @@ class Envs(Command):
         quick = [entry for entry in asked if (self.every or not entry.slow) and (folder or not entry.files)]
         with ProgressBar() as watch:
             rows = [compare_published(entry, folder) for entry in watch.track(quick, "certified optima")]
-        table = ResultTable(
-            [spell_out(row) for row in rows], titles=HEADINGS, caption="Published numbers and certified optima."
-        )
+        said, made = "Published numbers and certified optima.", {"versions": software()}
+        table = ResultTable([spell_out(row) for row in rows], titles=HEADINGS, caption=said, made=made)
         result = Result(kind="truth", title="Published numbers", tables={"truth": table}, details={"truth": rows})
         left_out = len(asked) - len(quick)
         note = f"{count_of('row', left_out)} left out; --all adds those that take minutes, --files DIR those that need files."

@@ -43,12 +43,16 @@ def find_learner(learner: Any, *folders: Path) -> Maker:
     if isinstance(learner, str):
         everyone = LEARNERS | ADAPTERS
         if ":" not in learner:
+            if learner.endswith(".py"):
+                raise bad_value("learner", learner, "name a class of the file", remedy=f"write {learner}:CLASS")
             return everyone[choice(learner, "learner", everyone)]
         address, learner = learner, load_learner(learner, *folders)
         if known_learner(learner) is None and (inspect.isclass(learner) or not callable(learner)):
             raise bad_value("learner", address, "name a Learner class or a function (task, rng)")
     if not callable(learner) or (inspect.isclass(learner) and not issubclass(learner, Learner)):
         raise bad_type("learner", learner, "be a name, a Learner class or a function (task, rng)")
+    if missing := sorted(getattr(learner, "__abstractmethods__", ())):
+        raise bad_type("learner", learner, f"have the method {' and '.join(missing)}", learner.__name__)
     maker: Maker = learner
     return maker
 

@@ -8,6 +8,7 @@ from bqrl.loops.layout import PLAIN_BLOCK, Dynamics, Moves, Rows, Stages
 from bqrl.loops.moves import ZERO, inlined
 
 NO_JUMPS = np.empty((0, 0), np.int64)
+FEW = 2**12  # masses of a stage up to which it takes longer to find the states with mass than to visit all
 draw = njit(cache=True)(draws.draw)
 
 
@@ -124,28 +125,63 @@ def push_stages(group, sums, probability, flat, begin, target, work):
     """Return the mass of every point of stage 0 under action tables as in `play_tables`.
 
     `sums` holds lowest, count and shift: before stage h there are count[h] sums, from lowest[h] steps on, and outcome i moves
-    their columns by shift[h, i]. `work` (2, S, sums) is overwritten.
+    their columns by shift[h, i]. `work` (2, S, sums) is overwritten. In large stages, only states with mass are visited.
     """
     stages, (lowest, count, shift) = Stages(*group), sums
-    H, S = stages.size.size - 1, stages.mu.size
-    rows, columns = S * stages.A, np.empty(work.shape[2], np.int64)
-    for s in range(S):  # an array assignment would add seconds of compilation for its error message
+    H, S, A = stages.size.size - 1, stages.mu.size, stages.A
+    columns, met = np.empty(work.shape[2], np.int64), np.zeros((2, S), np.bool_)
+    for s in range(S):
+        met[0, s] = stages.mu[s] > 0.0
         work[0, s, 0] = stages.mu[s]
     for h in range(H):
-        base = 0 if stages.start.size - 1 == rows else h * rows
-        last, highest = (begin[h + 1] - begin[h]) // S - 1, target - lowest[h] - stages.lowest[h]  # column of the sum 0
+        base = 0 if stages.start.size - 1 == S * A else h * S * A
+        width = (begin[h + 1] - begin[h]) // S
+        highest = target - lowest[h] - stages.lowest[h]  # column of the sum 0
         for g in range(count[h]):
-            columns[g] = min(max(highest - g, 0), last)
-        after = work[1 - h % 2]
-        after[:, : count[h + 1]] = 0.0
-        push_mass(
-            Rows(stages.start[base : base + rows + 1], stages.successor, probability), Moves(shift[h], NO_JUMPS),
-            flat[begin[h] : begin[h + 1]], columns[: count[h]], work[h % 2], after, (ZERO, count[h + 1]), True,
-        )  # fmt: skip
+            columns[g] = min(max(highest - g, 0), width - 1)
+        mass, after = work[h % 2], work[1 - h % 2]
+        here, there = met[h % 2], met[1 - h % 2]
+        few = S * count[h + 1] <= FEW
+        for t in range(S):  # an array assignment would add seconds of compilation for its error message
+            there[t] = few
+            for g in range(count[h + 1] if few else 0):
+                after[t, g] = 0.0
+        for s in range(S):
+            if few or not here[s]:
+                continue
+            first, own = base + s * A, begin[h] + s * width
+            for c in range(own, own + width):
+                if flat[c] >= A or (
+                    c > own and flat[c] == flat[c - 1]
+                ):  # tables may hold anything where no episode comes
+                    continue
+                for i in range(stages.start[first + flat[c]], stages.start[first + flat[c] + 1]):
+                    t = stages.successor[i]
+                    if probability[i] > 0.0 and not there[t]:
+                        there[t] = True
+                        for g in range(count[h + 1]):
+                            after[t, g] = 0.0
+        end = 0
+        while end < S:
+            s = end
+            while s < S and not here[s]:
+                s += 1
+            end = s
+            while end < S and here[end]:
+                end += 1
+            if s < end:
+                first = base + s * A
+                push_mass(
+                    Rows(stages.start[first : base + end * A + 1], stages.successor, probability),
+                    Moves(shift[h, stages.start[first] - stages.start[base] :], NO_JUMPS),
+                    flat[begin[h] + s * width : begin[h] + end * width], columns[: count[h]], mass[s:end], after,
+                    (ZERO, count[h + 1]), True,
+                )  # fmt: skip
     law, first = np.zeros(stages.size[0]), lowest[H] - stages.lowest[0]
     for s in range(S):
-        for g in range(count[H]):
-            law[first + g] += work[H % 2, s, g]
+        if met[H % 2, s]:
+            for g in range(count[H]):
+                law[first + g] += work[H % 2, s, g]
     return law
 
 

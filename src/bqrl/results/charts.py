@@ -395,7 +395,10 @@ def lines(
     label, colour = by_label(labels, colours)
     base = chart_of([*(one.name for one in selectors), "k", "x", "y", "low", "high"], rows)
     base = base.transform_filter(view_filter(selectors)).transform_calculate(line=label)
-    x = alt.X("x:Q", title=x_title, scale={"nice": False, **scales.get("x", {})})
+    apart = (
+        {"axis": {"labelSeparation": 6}} if scales.get("x", {}).get("type") == "log" else {}
+    )  # 30 and 40 would touch
+    x = alt.X("x:Q", title=x_title, scale={"nice": False, **scales.get("x", {})}, **apart)
     upright = dict(scales.get("y", {}))
     upright |= {} if upright.get("type") == "log" else {"zero": False}
     upwards = y_title if len(y_title) <= AXIS else fold_text(y_title, AXIS)  # a longer line would leave its axis

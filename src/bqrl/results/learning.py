@@ -45,10 +45,10 @@ FILES = (  # files that a folder may hold; RUN_FILES are those of each run
 SUITE_FILES = ("shares.csv", "learners.csv", *chart_files(["figure"]))
 SHARE = "The share is how far the last policies come from random play (0) to the certified optimum (1)."
 RUN_FILES = ("record_{}.npz", "episodes_{}.jsonl")
-RETURNS = {  # columns if the kernel is unknown
-    "return": "mean return", "last_return": "mean return, last tenth", "last_value": "value of the returns, last tenth",
+RETURNS = {  # columns if the kernel is unknown; braces stand for the kind of the objective
+    "return": "mean return", "last_return": "mean return, last tenth", "last_value": "{} of the returns, last tenth",
 }  # fmt: skip
-SCORES = {"value": "value", "gap": "cumulative gap", "mean_regret": "cumulative mean regret", "mean": "mean"}
+SCORES = {"value": "{}", "gap": "cumulative {} gap", "mean_regret": "cumulative mean regret", "mean": "mean"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -183,12 +183,10 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Res
     """Tables of the learners (the best first, then the best policies and random play) and of all runs."""
     best, amounts = document["best"], RETURNS if document["best"] is None else SCORES
     goal = found.experiment.objective
-    titles = {key: found.words.titled(title) for key, title in amounts.items()}
-    scored = str if goal.probability else found.words.titled  # a probability has no unit
-    if best is None:
-        titles["last_value"] = scored(f"{goal.kind} of the returns, last tenth")
-    else:
-        titles |= {"value": scored(goal.kind), "gap": scored(f"cumulative {goal.kind} gap")}
+    bare = {key for key, title in amounts.items() if goal.probability and "{}" in title}  # a probability has no unit
+    named = {key: title.format(goal.kind) for key, title in amounts.items()}
+    titles = {key: title if key in bare else found.words.titled(title) for key, title in named.items()}
+    if best is not None:
         titles["settled"] = "optimal after (episodes)"
     learners, rows, runs = {one["label"]: one for one in document["learners"]}, list[Row](), list[Row]()
     for label in (place["learner"] for place in found.experiment.order()):
@@ -308,7 +306,10 @@ def suite_tables(parts: Mapping[str, Learned], document: Mapping[str, Any]) -> d
     said = "One seed." if len(most.seeds) == 1 else "Mean over the seeds of each problem."
     seeds = dict.fromkeys(one.experiment.made["seed_numbers"] for one in parts.values())
     made = most.made | {"seed_numbers": "; ".join(seeds)}
-    titles = {"random": "random play", "settled": "optimal after (episodes)"} | RETURNS | SCORES
+    kinds = {one.experiment.objective.kind for one in parts.values()}
+    kind = kinds.pop() if len(kinds) == 1 else "objective"
+    named = {key: title.format(kind) for key, title in (RETURNS | SCORES).items()}
+    titles = {"random": "random play", "settled": "optimal after (episodes)"} | named
     return {
         "shares": ResultTable(document["shares"], titles=titles, caption=f"{SHARE} {said}", made=made),
         "learners": ResultTable(

@@ -21,7 +21,7 @@ from bqrl.display import PROVEN, TINY, count_of, format_cells, format_number, pe
 from bqrl.display import runs as share_of
 from bqrl.errors import ArgumentError
 from bqrl.laws.law import Law
-from bqrl.laws.objectives import Objective, Quantile, quantile_objective
+from bqrl.laws.objectives import Mean, Objective, Quantile, quantile_objective
 from bqrl.logs.estimate import BY_STAGE, POOLED
 from bqrl.planners import facts
 from bqrl.planners.outlook import Outlook
@@ -324,12 +324,14 @@ def order_of(experiment: Experiment, measure: str | None = None, words: Words = 
     Learners whose means print alike are called equal.
     """
     rows, T = experiment.order(measure), count_of("episode", experiment.episodes)
-    best, what, when = "largest", "mean return", f"over the last tenth of {T}"
+    goal, best, when = experiment.objective, "largest", f"over the last tenth of {T}"
+    what = "return" if isinstance(goal, Mean) else f"{goal.label} of the returns"
+    what = what if len(experiment.seeds) == 1 and what != "return" else f"mean {what}"
     if measure or experiment.known:
         best = "largest" if measure == "return" else "smallest"
         what, when = f"mean cumulative {experiment.measure_name(measure or 'gap')}", f"after {T}"
     size = experiment.size
-    bare = experiment.objective.probability and measure in (None, "gap", "exact") and experiment.known
+    bare = goal.probability and measure in (None, "gap", "exact")
     amount = str if bare else words.amount  # a probability has no unit
     means = [amount(format_number(size * round(row["mean"] / size, 9), SENTENCE_DIGITS)) for row in rows]
     texts = [f"{row['learner']} {mean}" for row, mean in zip(rows, means, strict=True)]

@@ -158,6 +158,11 @@ class Experiment(Charted):
         return all(record.optimum is not None for record in self._runs)
 
     @property
+    def ranked_by(self) -> str:
+        """The measure that ranks the learners: "gap", or "late_value" if the kernel is not known."""
+        return "gap" if self.known else "late_value"
+
+    @property
     def size(self) -> float:
         """The size of the returns, at most 1; a billionth of it counts as a rounding error."""
         returns = [record.points if self.known else record.returns for record in self._runs]
@@ -311,14 +316,14 @@ class Experiment(Charted):
         Parameters
         ----------
         measure
-            As in `ends`; by default "gap", or "late_return" if the kernel is not known.
+            As in `ends`; by default that of `ranked_by`.
 
         Returns
         -------
         Rows with the learner, its mean, the mean difference `to_next` to the next learner (paired by seed) with its standard
         error, and whether the difference is `clear`: its 95 % t interval lies above 0. With one seed, `clear` is None.
         """
-        measure = measure or ("gap" if self.known else "late_return")
+        measure = measure or self.ranked_by
         values, sign, size = self.ends(measure), -1.0 if measure.endswith(("return", "value")) else 1.0, self.size
         order = sorted(values, key=lambda label: (round(sign * float(values[label].mean()) / size, 9), label))
         unknown = dict.fromkeys(("to_next", "to_next_error", "clear"))
@@ -333,8 +338,8 @@ class Experiment(Charted):
 
     def beats(self) -> list[dict[str, Any]]:
         """For each pair of learners, the best first: the probability that a run of the first beats one of the other."""
-        measure, scale = ("gap", 1.0 / self.size) if self.known else ("late_return", -1.0 / self.size)
-        losses = {label: scale * ends for label, ends in self.ends(measure).items()}
+        scale = (1.0 if self.known else -1.0) / self.size
+        losses = {label: scale * ends for label, ends in self.ends(self.ranked_by).items()}
         return [
             {"learner": mine, "other": other, "probability": beats(losses[mine], losses[other])}
             for mine, other in permutations([row["learner"] for row in self.order()], 2)
@@ -365,7 +370,7 @@ class Experiment(Charted):
         return rows
 
     def rows(self) -> list[dict[str, Any]]:
-        """Final values: one row per learner, the smallest mean gap (or the largest late return) first.
+        """Final values: one row per learner, the smallest mean gap (or the largest objective value of the late returns) first.
 
         Returns
         -------

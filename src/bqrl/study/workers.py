@@ -31,7 +31,7 @@ from typing import Any
 
 import cloudpickle
 
-from bqrl.checks import whole
+from bqrl.checks import one_line, whole
 from bqrl.display import count_of
 from bqrl.planners.cluster import LOOK_SECONDS, LostWorkersError, UnusableWorkerError, connect
 from bqrl.versions import fingerprint
@@ -235,6 +235,11 @@ def carry_out(code: str, sent: bytes) -> tuple[Any, bytes, Exception | None]:
         plain = RuntimeError(f"{kind.__name__}: {error}")
         plain.add_note(note)
         error.add_note(note)
+        for field, value in vars(error).items():
+            try:
+                pickle.dumps(value)
+            except Exception:  # such as a function in place of a policy
+                vars(error)[field] = one_line(value)
         named = {kind.__name__: kind} if kind.__module__ == "__main__" else {}  # as in the main script
         with (
             suppress(Exception),
