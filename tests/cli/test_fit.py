@@ -119,6 +119,7 @@ KNOWN = ("--columns", "state=condition", "--reward-range", "0,1")
         ((*KNOWN[:2], "--reward-range", "0,0.5"), "as --reward-range says, got 1; widen it"),
         ((*KNOWN, "--reward-by", "state-action"), "got 1; drop --reward-by"),
         ((*KNOWN, "--tau", "1"), "--tau must be a number in (0, 1), got 1"),
+        ((*KNOWN, "--psa", "0"), "--psa must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_input_is_one_line(cli, log, options, words):
@@ -365,6 +366,17 @@ def test_a_promise_that_suffices_may_be_that_of_the_old_policy(cli, log):
     assert number["policies"][2]["value"] >= best["policies"][2]["value"]
     assert_refused(cli(*asked, "--at-least", "5"), "at-least must be at most")
     assert_refused(cli(*asked, "--adaptive", "--at-least", "old"), "requires a promise of the old policy")
+
+
+def test_the_promise_of_the_old_policy_may_exceed_every_new_one(cli, tmp_path):
+    """Then --at-least old was refused with the number, to be lowered; now it asks for the highest promise."""
+    path = tmp_path / "few.csv"
+    rewards = ["1" if i % 30 else "0" for i in range(60)]
+    path.write_text("\n".join(["episode,state,action,reward", *(f"{i},s,a,{r}" for i, r in enumerate(rewards))]))
+    asked = "fit", path, "--tau", 0.2, "--reward-range=-5,1", "--json"
+    plain, content = (strict(cli(*asked, *more)[1]) for more in ((), ("--at-least", "old")))
+    assert content["headline"] == {"keep": "old policy", "promise": 1.0}
+    assert content["policies"] == plain["policies"]
 
 
 def test_a_log_whose_actions_change_says_so_unless_it_is_one_policy(cli, tmp_path):

@@ -91,7 +91,8 @@ def test_known_rows_need_the_outcome_too():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cost": "price"}, "price"),
+        ({"cost": "price"}, "cost must be an outcome of the model, got .price."),
+        ({"effect": "qaly"}, "effect must be an outcome of the model, got .qaly."),
         ({"cost": "reward"}, "cost must differ from effect"),
         ({"thresholds": [2.0, 1.0]}, "thresholds must increase"),
         ({"thresholds": []}, "thresholds must increase and not be empty"),

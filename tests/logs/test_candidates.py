@@ -136,3 +136,16 @@ def test_the_promise_of_a_policy_follows_names_where_two_logs_number_states_diff
         one.promise_of("random", 0.3)
     with pytest.raises(TypeError, match="policy must be a Policy"):
         one.promise_of(None, 0.3)
+
+
+def test_a_plug_in_plan_without_a_useful_promise_is_named_too():
+    """Nothing was said where its promise was trivial, although it was worth four times as much as the new plan."""
+    support = [("s", "safe", "(end)", 1.0), *(("s", "gamble", "(end)", r) for r in (0.0, 5.0))]
+    log = gamble(30) | {"next_state": ["(end)"] * 60}
+    log["reward"] = [max(r, 0.0) if a == "safe" else 5.0 for a, r in zip(log["action"], log["reward"], strict=True)]
+    estimate = fit(log, support=support, reward_range=(0, 5))
+    plan = estimate.solve(0.1)
+    assert (plan.value, plan.nominal, estimate.promise_of(estimate.plug_in(0.1), 0.1)) == (1.0, 1.0, 0.0)
+    (fact,) = (note for note in plan.notes if isinstance(note, WorthMore))
+    assert (fact.value, fact.promise) == (5.0, None)
+    assert any(text.endswith("5 instead of 1, but nothing useful is promised for it") for text in plan.remarks)

@@ -144,7 +144,16 @@ def test_known_rows_have_radius_0():
         ({}, {"absorbing": []}, "absorbing must name 'Dead' if it is never left, because the table has no counts"),
         ({}, {"absorbing": "Dead"}, "absorbing must be a list of states"),
         ({}, {"absorbing": ["Daed"]}, "absorbing must name states of the table, got 'Daed'; did you mean 'Dead'"),
-        ({}, {"absorbing": ["Dead", "Sick"]}, "row 4, column 'state': expected no counts from an absorbing state"),
+        (
+            {},
+            {"absorbing": ["Dead", "Sick"]},
+            "row 4, column 'state': expected no counts that leave an absorbing state",
+        ),
+        (
+            {"action": ["", *TRIAL["action"][1:]]},
+            {},
+            "got an empty cell; if the state 'Well' is never left, declare it",
+        ),
         ({"count": [1.5] * 6}, {}, "row 0, column 'count': expected a count, a whole number of at least 0, got 1.5"),
         ({"count": [0] * 6}, {}, "expected counts, got only zeros"),
         ({"state": ["", *TRIAL["state"][1:]]}, {}, "row 0, column 'state': expected the state, got an empty cell"),
@@ -204,3 +213,19 @@ def test_a_reward_of_a_misspelt_action_is_named(given, hint):
     with pytest.raises(ValueError, match="must give the") as error:
         bqrl.fit_counts(table, {("Mild", given): 1.0}, horizon=2, absorbing=["Dead"])
     assert (hint or "got none;") in str(error.value)
+
+
+def test_lines_of_absorbing_states_are_left_out():
+    """Published tables list them, with an empty action, as a full row of a matrix, or with counts of those who stay."""
+    more = [("Dead", "", "Dead", 0), ("Dead", "treat", "Dead", 70), ("Dead", "wait", "Well", 0), ("Dead", None, "", 3)]
+    table = {key: [*TRIAL[key], *column] for key, column in zip(TRIAL, zip(*more, strict=True), strict=True)}
+    asked = {"rewards": WORTH, "horizon": 3, "absorbing": ["Dead"]}
+    plain, found = fit_counts(TRIAL, **asked), fit_counts(table, **asked)
+    assert (found.mdp.action_names, found.mdp.state_names) == (plain.mdp.action_names, plain.mdp.state_names)
+    assert np.array_equal(found.radii, plain.radii)
+    assert found.solve(tau=0.2).value == plain.solve(tau=0.2).value
+    first = {key: [*column[-4:], *column[:-4]] for key, column in table.items()}  # as in an alphabetical table
+    assert "every episode starts in state 'Well'" in fit_counts(first, **asked).assumptions
+    paid = table | {"reward": [1.0] * 6 + [0.0, 0.0, np.nan, 2.0]}
+    with pytest.raises(ValueError, match="row 9, column 'reward': expected the reward 0 in an absorbing state, got 2"):
+        fit_counts(paid, horizon=3, absorbing=["Dead"])

@@ -5,6 +5,7 @@ import pytest
 from logged_problems import coin, two_steps
 
 from bqrl.errors import ArgumentError, FileFormatError, SizeError
+from bqrl.logs.counts import fit_counts
 from bqrl.logs.fit import fit
 
 
@@ -61,10 +62,18 @@ def test_known_rows_have_radius_zero_and_need_no_visits():
     plan = fit(two_steps(), reward_range=(0, 5), known=known, stationary=True).solve(0.2)
     assert plan.value == 3.0  # "new" in t is known, and pays at least 3
     assert fit(two_steps(), reward_range=(0, 5), stationary=True).solve(0.2).value == 1.0
-    with pytest.raises(FileFormatError, match="expected an outcome that known lists, got another"):
+    with pytest.raises(FileFormatError, match="known lists, got the reward 1 and 's'; correct"):
         fit(two_steps(), reward_range=(0, 5), known=[("t", "old", "s", 1.0, 9.0)], stationary=True)
     with pytest.raises(ArgumentError, match="sum to 1"):
         fit(two_steps(), reward_range=(0, 5), known=[("t", "new", "s", 0.5, 3.0)])
+
+
+def test_a_known_probability_may_exceed_1_by_a_rounding_error():
+    """Frequencies of a frame often sum to 1.0000000000000002, which a model accepts."""
+    known = [("t", "new", "s", 1.0 + 2e-16 * 2, 3.0)]
+    assert fit(two_steps(), reward_range=(0, 5), known=known, stationary=True).solve(0.2).value == 3.0
+    trial = {"state": ["s"], "action": ["a"], "next_state": ["s"], "count": [5], "reward": [1.0]}
+    assert fit_counts(trial, horizon=1, known=[("t", "a", "s", 1.0 + 2e-16 * 2, 3.0)]).mdp.S == 2
 
 
 def test_known_rows_are_checked_where_the_log_does_not_tell_the_successor():
@@ -82,7 +91,9 @@ def test_support_lists_what_is_possible():
     estimate = fit(two_steps(), support=support)
     assert not estimate.radii[estimate.seen].any()  # one successor per row: nothing is uncertain
     assert estimate.solve(0.01).value == 1.0
-    with pytest.raises(FileFormatError, match="expected an outcome that support lists, got another; extend support"):
+    with pytest.raises(
+        FileFormatError, match=r"support lists, got \('s', 'old', 't'\); add it to support or correct the log"
+    ):
         fit(two_steps(), support=[("s", "old", "s"), ("s", "new", "t"), ("t", "old", "s")])
     with pytest.raises(TypeError, match=r"support\[0\]\[3\] must be a number, got 'r'"):
         fit(two_steps(), support=[("s", "old", "t", "r")])
@@ -90,6 +101,20 @@ def test_support_lists_what_is_possible():
         fit(two_steps(), support="states")
     wide = fit(two_steps(), support="states", reward_range=(0, 1))
     assert wide.balls.outcomes[wide.seen].max() == 2
+
+
+def test_declared_rewards_are_rounded_as_those_of_the_log():
+    """Once the rounded rewards of the log contradicted the exact ones of support and of known rows."""
+    log = {"episode": range(90), "state": ["s"] * 90, "action": ["a"] * 90, "reward": [1.25, 0.75, 1.25] * 30}
+    log |= {"next_state": ["s"] * 90}
+    support = [("s", "a", "s", 1.25), ("s", "a", "s", 0.75)]
+    known = [("s", "a", "s", 2 / 3, 1.25), ("s", "a", "s", 1 / 3, 0.75)]
+    for declared, promise in (({"support": support}, 1.0), ({"known": known, "reward_range": (0, 2)}, 1.0)):
+        assert fit(log, round_rewards=0.5, **declared).solve(0.9).value == promise
+        assert fit(log, **declared).solve(0.9).value == 1.25
+    with pytest.raises(FileFormatError, match=r"support lists, got \('s', 'a', 's', 0.75\); add") as caught:
+        fit(log, support=support[:1])
+    assert caught.value.column == "reward"
 
 
 def test_steps_without_a_successor_do_not_count():

@@ -184,3 +184,19 @@ def test_an_absorbing_state_that_is_left_is_refused():
     log = {"episode": [0, 0, 0, 1], "state": ["a", "b", "a", "a"], "action": ["x"] * 4, "reward": [0.0] * 4}
     with pytest.raises(ValueError, match="row 1, column 'state': expected no other state to follow, got one after 'b'"):
         order_episodes(read_columns(log), None, None, ["b"])
+
+
+def test_one_last_row_of_a_state_that_is_never_left_is_named():
+    """The message proposed to call the deaths cut off."""
+    log = {
+        "episode": [0, 0, 1, 1, 2, 2, 2],
+        "state": ["Well", "Dead"] * 2 + ["Well"] * 3,
+        "action": ["x"] * 7,
+        "reward": [0.0] * 7,
+    }
+    log |= {"next_state": ["Dead", "Dead"] * 2 + ["Well"] * 3}
+    with pytest.raises(
+        FileFormatError, match="if 'Dead' is never left, declare it absorbing, else declare ends as truncated"
+    ):
+        bqrl.fit(log, reward_range=(0, 1))
+    assert bqrl.fit(log, reward_range=(0, 1), absorbing=["Dead"]).episodes == 3

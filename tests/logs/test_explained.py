@@ -5,6 +5,7 @@ from logged_problems import coin
 
 import bqrl
 from bqrl.logs.fit import fit
+from bqrl.results.estimates import fit_result
 from bqrl.results.words import Words, remarks
 
 
@@ -145,8 +146,11 @@ def test_a_declaration_that_lowers_the_promise_is_named_by_the_plan():
     log = {"episode": range(4000), "state": [f"s{i}" for i in first], "next_state": [f"s{i}" for i in moved]}
     log |= {"action": ["go"] * 4000, "reward": (first != moved).astype(float)}
     start = {f"s{i}": 1 / 40 for i in range(40)}
-    plan = fit(log, reward_range=(0, 1), support="states", start=start, adaptive=True).solve(0.833)
-    assert any(
-        "the declaration support lowers the promise: 0 with it and 1 without it" in text.lower()
-        for text in plan.remarks
-    )
+    estimate = fit(log, reward_range=(0, 1), support="states", start=start, adaptive=True)
+    plan = estimate.solve(0.833)
+    lowers = "the declaration support lowers the promise: 0 with it and 1 without it"
+    assert any(lowers in text.lower() for text in plan.remarks)
+    lines = [line.text for line in fit_result(estimate, plan, Words(title="x"), {}, draw=False).lines]
+    assert [lowers in text.lower() for text in lines if "declaration support" in text] == [
+        True
+    ]  # once it was said twice

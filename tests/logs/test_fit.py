@@ -22,7 +22,7 @@ from bqrl.logs.fit import fit
         ({"stationary": 1}, "stationary must be True or False"),
         ({"start": "t"}, "start must name states of the log, got 't'"),
         ({"known": [("s", "a", "s", 1.0)]}, "known must hold tuples of 5 or 6"),
-        ({"known": [("s", "a", "s", "p", 1.0)]}, r"known\[0\]\[3\] must be a number in \[0, 1\], got 'p'"),
+        ({"known": [("s", "a", "s", "p", 1.0)]}, r"known\[0\]\[3\] must be a number of at least 0, got 'p'"),
         ({"known": [("s", "s", "a", "s", 1.0, 1.0)]}, r"known\[0\]\[0\] must be a whole number from 0 to 0, got 's'"),
         ({"start": {"s": "x"}}, r"start\['s'\] must be a number of at least 0, got 'x'"),
         ({"start": [0.5, 0.5]}, r"start must name states of the log, got '\[0\.5, 0\.5\]'"),

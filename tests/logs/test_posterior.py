@@ -34,7 +34,9 @@ def test_the_share_is_that_of_the_beta_law():
     found = estimate.psa(plan, 4000)
     exact = beta(10.5, 35.5).cdf(0.5)
     assert found.share == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 4000) + 1e-9)
-    assert found.sentence.startswith("In 4,000 posterior draws with a prior of weight 1 per row, the promise holds in")
+    assert found.sentence.startswith(
+        "In 4,000 posterior draws with a prior of weight 1 per row, the new plan's promise holds in"
+    )
     assert "not the guarantee" in found.sentence
 
 

@@ -93,6 +93,10 @@ def test_arrays_are_labels_and_single_entries_are_numbers():
             [{"observations": [0, 1], "actions": [0, 0], "rewards": [1.0, 1.0]}],
             r"log\[0\].observations must have 3 entries for 2 rewards, got 2",
         ),
+        (
+            [SimpleNamespace(observations={"x": [0, 1]}, actions=[0], rewards=[1.0])],
+            "observations must be a list .* got dict; dis",
+        ),
         ([[(0, 0, 1.0, 1, True, False)], 5], r"log\[1\] must be an episode with observations"),
     ],
 )

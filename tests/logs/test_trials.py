@@ -72,6 +72,26 @@ def test_an_end_state_without_a_successor_is_proposed_as_one():
     assert any("state 'dead' ends an episode" in step.words for step in estimate.trials)
 
 
+def test_a_state_that_is_never_left_is_proposed_as_absorbing():
+    """Its rows stood in the log, so that an unseen way out of it was allowed for, and nothing was said."""
+    n = 200
+    log = {
+        "episode": np.repeat(range(n), 2),
+        "state": ["well", "dead", "well", "well"] * (n // 2),
+        "action": ["wait"] * 2 * n,
+    }
+    log |= {"next_state": ["dead", "dead", "well", "well"] * (n // 2), "reward": [10.0, 0.0, 10.0, 10.0] * (n // 2)}
+    estimate, declared = (fit(log, reward_range=(-50, 10), absorbing=given) for given in (None, ["dead"]))
+    first, *_ = estimate.helps(0.15)
+    assert first["step"] == "declare absorbing 'dead', which no step of the log leaves"
+    assert first["with_it"] == declared.solve(0.15).value == 10.0 > first["value"] == estimate.solve(0.15).value
+    for changes in (
+        {"reward": [10.0, 1.0, 10.0, 10.0] * (n // 2)},
+        {"next_state": ["dead", "well", "well", "well"] * (n // 2)},
+    ):
+        assert not any("absorbing" in step.words for step in fit(log | changes, reward_range=(-50, 10)).trials)
+
+
 def test_nothing_helps_where_nothing_can_be_added(tmp_path):
     support = [("s", "a", "(end)", 1.0), ("s", "a", "(end)", 0.0)]
     estimate = fit(coin(50, 40) | {"next_state": ["(end)"] * 50}, reward_range=(0, 1), support=support)

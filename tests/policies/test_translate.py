@@ -39,6 +39,43 @@ def test_a_policy_of_an_estimate_travels_alone_and_from_a_file(tmp_path):
         assert own.values.tolist() == plan.law.values.tolist()
 
 
+def test_a_policy_of_an_estimate_follows_the_numbers_of_a_model_without_names(tmp_path):
+    """It was played by index: here in state 0 as in state 1 of the model, because the log does not show state 0."""
+    moves = [
+        (0, 0, 0, 1.0, 5.0),
+        (0, 1, 0, 1.0, 1.0),
+        (3, 0, 3, 1.0, 1.0),
+        (3, 1, 3, 1.0, 5.0),
+        (1, 0, 1, 1.0, 0.0),
+        (2, 0, 2, 1.0, 0.0),
+    ]
+    start = np.array([0.0, 0.0, 0.0, 1.0])
+    model = bqrl.MDP([*moves, (1, 1, 1, 1.0, 0.0), (2, 1, 2, 1.0, 0.0)], horizon=1, start=start)
+    log = {
+        "episode": range(400),
+        "state": [3] * 300 + [0] * 100,
+        "action": [0, 1] * 200,
+        "reward": [1.0, 5.0] * 150 + [5.0, 1.0] * 50,
+    }
+    estimate = bqrl.fit(log, reward_range=(0, 5))
+    plan = estimate.solve(0.3)
+    plan.policy.save(tmp_path / "policy.npz")
+    for form in (plan, plan.policy, tmp_path / "policy.npz"):
+        assert estimate.mdp.S == model.S
+        assert bqrl.evaluate(model, form).values.tolist() == [5.0]
+
+
+def test_a_policy_that_carries_names_is_not_played_in_a_model_with_other_names():
+    """If the sizes happened to agree, it was played by index."""
+    log = {"episode": range(60), "state": ["x", "y"] * 30, "action": ["go"] * 60, "reward": [1.0] * 60}
+    policy = bqrl.fit(log, reward_range=(0, 1)).solve(0.5).policy
+    rows = {"state": list("abcd"), "next_state": list("abcd"), "action": ["go", "go", "go", "go"], "reward": [1.0] * 4}
+    more = {"state": ["a"], "next_state": ["a"], "action": ["no"], "reward": [1.0]}
+    both = {key: [*rows[key], *more[key]] for key in rows}
+    with pytest.raises(PolicyError, match="the policy must name the states of the problem, got none for 'a'"):
+        bqrl.evaluate(bqrl.MDP(both | {"probability": [1.0] * 5}, horizon=1), policy)
+
+
 def test_damaged_names_of_a_policy_file_are_one_line():
     arrays = bqrl.MarkovPolicy([[0, 0]]).file_arrays() | {"action_names": np.array(["go"])}
     for names in (np.array(["a", "a"]), np.array(["a"]), np.array([1, 2])):

@@ -12,7 +12,9 @@ from bqrl.logs.fit import fit
 from bqrl.results.charts import image
 from bqrl.results.estimates import (
     CLAIM,
+    CUT,
     FILES,
+    LOGGED,
     MAX_ROWS,
     coverage_chart,
     estimate_view,
@@ -148,6 +150,20 @@ def test_the_decision_table_is_that_of_the_robust_policy_in_the_states_of_the_lo
     assert set(result.files) >= {"policy.npz", "estimate.npz"}
 
 
+def test_the_decisions_for_a_chance_name_no_other_target():
+    """The table of a plan for the chance of 1 had the highest return, 2, as target."""
+    log = {
+        "episode": np.repeat(range(200), 2),
+        "state": ["s"] * 400,
+        "action": ["a", "b"] * 200,
+        "reward": [1.0, 0.0] * 200,
+    }
+    estimate = fit(log | {"next_state": ["s"] * 400}, reward_range=(0, 1))
+    for goal, shown in ((bqrl.Chance(1.0), False), (bqrl.Quantile(0.3), True)):
+        rows = fit_result(estimate, estimate.solve(goal), PLAIN, {}).tables["policy"].rows
+        assert all(("target" in row, "need_from" in row, "earned_to" in row) == (shown, shown, True) for row in rows)
+
+
 def test_the_reason_is_a_sentence_of_the_result():
     estimate = fit(coin(5, 5), reward_range=(0, 1))
     plan = estimate.solve(0.1)
@@ -189,18 +205,34 @@ def test_the_chart_of_promises_leaves_out_what_is_not_finite():
     assert spec["layer"][1]["encoding"]["x"]["scale"]["zero"] is False  # far from 0, differences would vanish
     assert [(row["policy"], row["interval"], row["high"]) for row in chart_values(spec, 0)] == [
         ("logging policy", "-∞ to 2", 2.0),
+        ("new plan", "none", 5.0),  # its empirical value, as it has no promise
         ("2 times the data", "none", 3.0),
     ]
     scale = spec["layer"][1]["encoding"]["x"][
         "scale"
     ]  # once the line began at the value, as if that were the lower end
-    assert (scale["domain"], scale["clamp"]) == ([pytest.approx(0.7), 3.0], True)  # with room for the arrow
-    assert chart_values(spec, 0)[0]["low"] < 0.7
+    assert (scale["domain"], scale["clamp"]) == ([pytest.approx(0.4), 5.0], True)  # with room for the arrow
+    assert chart_values(spec, 0)[0]["low"] < 0.4
     assert "Line: an interval. Arrow: this end of the interval is infinite. No promise is possible" in " ".join(
         spec["title"]["subtitle"]
     )
     content["policies"] = [rows[0] | {"lower": None, "upper": None}]
     assert "Line:" not in " ".join(promise_chart(content, "0.1-quantile", "an interval").to_dict()["title"]["subtitle"])
+
+
+def test_every_policy_is_drawn_with_its_promise():
+    """Once only the new plan was, also where the headline is to keep the old policy."""
+    logged = {"policy": "old policy", "promise": 3.0, "value": 4.0, "lower": 3.0, "upper": 5.0, "meaning": LOGGED}
+    plug_in = {"policy": "plug-in plan", "promise": 1.0, "value": 6.0, "lower": None, "upper": None, "meaning": CLAIM}
+    content = {"policies": [logged, plug_in, plug_in | {"policy": "new plan", "promise": 2.0}], "projection": []}
+    spec = promise_chart(content, "0.1-quantile", "an interval").to_dict()
+    found = {(row["policy"], row["meaning"]): row["value"] for row in chart_values(spec, 1)}
+    assert found == {
+        ("old policy", LOGGED): 4.0, ("old policy", "promise"): 3.0, ("plug-in plan", CLAIM): 6.0,
+        ("plug-in plan", "promise"): 1.0, ("new plan", CLAIM): 6.0, ("new plan", "promise"): 2.0,
+    }  # fmt: skip
+    assert [(len(chart_values(spec, i)), spec["layer"][i]["mark"]["dy"] < 0) for i in (2, 3)] == [(3, True), (3, False)]
+    assert "No promise is possible" not in str(spec["title"])
 
 
 def test_large_amounts_have_no_exponent_on_the_chart_of_promises():
@@ -253,6 +285,18 @@ def test_an_infinite_end_of_an_interval_is_an_arrow():
     assert "Arrow: this end of the interval is infinite." in " ".join(np.atleast_1d(spec["title"]["subtitle"]))
 
 
+def test_an_interval_without_an_estimate_is_drawn():
+    """If many episodes were cut off, only the upper end is known, and the old policy was left out."""
+    old = {"policy": "old policy", "promise": None, "value": None, "lower": -np.inf, "upper": 3.0, "meaning": CUT}
+    new = {"policy": "new plan", "promise": 1.0, "value": 2.0, "lower": None, "upper": None, "meaning": CLAIM}
+    spec = promise_chart({"policies": [old, new], "projection": []}, "return", "95 % interval").to_dict()
+    line, *_ = chart_values(spec, 0)
+    assert (line["policy"], line["high"], line["interval"]) == ("old policy", 3.0, "-∞ to 3")
+    assert "old policy" not in [row["policy"] for row in chart_values(spec, 1)]
+    (end,) = chart_values(spec, -1)
+    assert (end["policy"], end["end"]) == ("old policy", "-∞")
+
+
 def test_the_page_shows_the_policy_map_and_its_table_first():
     estimate = fit(coin(300, 200), reward_range=(0, 1))
     result = fit_result(estimate, estimate.solve(0.2), PLAIN, {})
@@ -264,5 +308,6 @@ def test_counts_have_no_logging_policy():
     table = {"state": ["s"] * 2, "action": ["a"] * 2, "next_state": ["s"] * 2, "count": [30, 10], "reward": [1, 0]}
     estimate = bqrl.fit_counts(table, horizon=2)
     result = fit_result(estimate, estimate.solve(0.2), PLAIN, {}, draw=False)
-    assert "logging policy" not in [row["policy"] for row in result.tables["policies"].rows]
+    rows = result.tables["policies"].rows
+    assert ([row["policy"] for row in rows], "lower" in rows[0]) == (["plug-in plan", "new plan"], False)
     assert "Coverage: 40 transitions, 1 of 1 rows seen" in result.lines[-1].text

@@ -584,3 +584,14 @@ def test_a_run_whose_plural_is_not_known_keeps_its_name():
 def test_an_empty_word_gets_one_clear_line():
     with pytest.raises(ValueError, match="run_name must be one line of text"):
         Words(title="", run=" ")
+
+
+def test_two_plans_with_one_value_are_told_apart_by_their_means():
+    """The note once compared 260 with 260."""
+    equal = facts.SamePromise(
+        name="plug-in plan", objective=bqrl.Quantile(0.1), value=260.0, robust=260.0, useless=False
+    )
+    assert words.remark(equal).endswith(
+        "is 260 in the empirical model, which is not a promise (as much as the robust plan's, whose mean is lower)"
+    )
+    assert words.remark(replace(equal, robust=250.0)).endswith("(250 for the robust plan)")

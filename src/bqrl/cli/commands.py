@@ -26,7 +26,13 @@ from bqrl.errors import ModelWarning
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # ImportError: an extra is not installed
 COMMANDS = ("solve", "evaluate", "outlook", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
 # arguments of the library whose option has another name
-RENAMED = {"max_bytes": "max_memory", "experiment": "only", "policies": "policy"}
+RENAMED = {
+    "max_bytes": "max_memory",
+    "experiment": "only",
+    "policies": "policy",
+    "draws": "psa",
+    "thresholds": "threshold",
+}
 PANELS = {
     "What to plan for": "tau certainty objective beta confidence stage state earned drawn",
     "Trade-offs, errors and rules": "at_least margin secondary off radius attitude randomized rule order",

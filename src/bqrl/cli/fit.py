@@ -144,11 +144,14 @@ class Fit(SharedOptions):
     def _choices(self, estimate: Estimate, goal: Objective) -> dict[str, Any]:
         """The options of `estimate.solve` that were given."""
         given: dict[str, Any] = {} if self.points is None else {"points": self.points}
-        if self.at_least is not None:
-            old = estimate.old_promise(goal) if self.at_least == "old" else None
+        if self.at_least == "old":
+            old = estimate.old_promise(goal)
             if old == -math.inf:
                 raise ArgumentError("--at-least old requires a promise of the old policy, got none; give a number")
-            given["at_least"] = read_value(self.at_least) if old is None else old
+            least = min(old, estimate.solve(goal, **given).value)
+            return given if least == -math.inf else given | {"at_least": least}
+        if self.at_least is not None:
+            given["at_least"] = read_value(self.at_least)
         return given
 
     def _acceptability(self, estimate: Estimate, promise: Plan, cost: str) -> Acceptability:

@@ -107,6 +107,7 @@ class Acceptability(Charted):
         (best,) = (row for row in last if row["best"])
         worth = f"If one unit of {self.effect} is worth {format_number(best['threshold'])}"
         share = f"it is cost-effective in {short_percent(best['probability'])} of {self.draws:,} posterior draws"
+        share += f" with a prior of weight {self.prior:g} per row"
         end = "this is a statement about the posterior, not the guarantee"
         return f"{worth}, {best['strategy']!r} has the highest mean net benefit, and {share}; {end}."
 
@@ -122,8 +123,8 @@ def acceptability(
     if not isinstance(policies, Mapping) or len(policies) < 2:
         raise bad_type("policies", policies, "be a dict of at least two strategies by name")
     mdp, seed, prior = estimate.mdp, random_seed(seed), number(prior, "prior", 0.0, ends="(]")
-    for name in (cost, effect):
-        check_known((REWARD, *mdp.outcome_names), name)
+    for what, name in (("cost", cost), ("effect", effect)):
+        check_known((REWARD, *mdp.outcome_names), name, what)
     if cost == effect:
         raise bad_value("cost", cost, "differ from effect", repr(cost))
     worth = np.array([number(w, "thresholds", 0.0) for w in thresholds])

@@ -22,8 +22,8 @@ from bqrl.logs.estimate import POOLED, Estimate
 from bqrl.logs.fit import CONFIDENCE
 from bqrl.logs.known_rows import known_rows
 from bqrl.logs.read import near_labels, speller
-from bqrl.mdp.arrays import FloatArray
-from bqrl.mdp.columns import COUNTS, REWARDS, label_text
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
+from bqrl.mdp.columns import COUNTS, REWARDS, Codes, label_text
 from bqrl.mdp.files.sources import is_frame
 from bqrl.mdp.files.tables import Columns, read_table
 from bqrl.mdp.model import MDP
@@ -67,11 +67,11 @@ def fit_counts(
     columns : mapping, optional
         Header of each role whose column has another name.
     start : label or {label: probability}, optional
-        The first state or its law; by default the first state of the table.
+        The first state or its law; by default the first state of the table that is not absorbing.
     discount : float
         Discount per stage, in (0, 1].
     absorbing : list of labels
-        States that are never left and pay nothing.
+        States that are never left and pay nothing; their lines may have an empty action and are left out.
     known : list of tuples, file or frame, optional
         Rows known exactly: (state, action, next_state, probability, reward).
     support : "listed" or "states"
@@ -123,19 +123,12 @@ class _Counted:
         self.further: dict[str, FloatArray] = {}  # by line: counted ones, then known ones
         if isinstance(absorbing, (str, bytes)) or not isinstance(absorbing, Iterable):
             raise bad_type("absorbing", absorbing, "be a list of states")
-        codes = read.codes
-        for role in ("state", "action", "next_state"):
-            empty = np.flatnonzero(np.array([not text for text in codes[role].labels])[codes[role].code])
-            if empty.size:
-                raise read.error(empty[0], f"expected the {role}, got an empty cell; fill it in", role)
         n = read.numbers["count"]
         bad = np.flatnonzero(~((n >= 0) & (n == np.floor(n)) & (n < 2**53)))
         if bad.size:
             got = exact_text(float(n[bad[0]]))
             raise read.error(bad[0], f"expected a count, a whole number of at least 0, got {got}; correct it", "count")
-        if not n.any():
-            raise read.error(0, "expected counts, got only zeros; fill them in", "count")
-        self.states, self.actions = list(codes["state"].labels), list(codes["action"].labels)
+        self.states, self.actions = ([text for text in read.codes[role].labels if text] for role in ("state", "action"))
         spell = speller(self.states), speller(self.actions)
         for item in self.known:
             if not isinstance(item, tuple) or len(item) != 5:
@@ -147,17 +140,22 @@ class _Counted:
             self.actions += [text] if text not in self.actions else []
         self.S, self.A = len(self.states), len(self.actions)
         self.absorbing = [self._state(label, "absorbing") for label in absorbing]
-        key = np.c_[codes["state"].code, codes["action"].code, codes["next_state"].code]
-        acting = np.flatnonzero(np.isin(key[:, 0], self.absorbing))
-        if acting.size:
-            got = f"counts from {self.states[key[acting[0], 0]]!r}"
-            raise read.error(
-                acting[0], f"expected no counts from an absorbing state, got {got}; drop one of them", "state"
-            )
         paid = read.numbers.get("reward", np.full(n.size, np.nan))
-        self.line, inverse = np.unique(np.c_[key, paid], axis=0, return_index=True, return_inverse=True)[1:]
-        self.s, self.a, self.s_next = key[self.line].T
-        self.n, self.r = np.bincount(inverse.reshape(-1), n).astype(np.int64), paid[self.line]
+        key = np.stack([_places(read.codes[role]) for role in ("state", "action", "next_state")], axis=1)
+        use = np.flatnonzero(~self._stays(key, n, paid))
+        for i, role in enumerate(("state", "action", "next_state")):
+            empty = use[key[use, i] < 0]
+            if empty.size:
+                remedy = "fill it in"
+                if role == "action":
+                    remedy = f"if the state {self.states[key[empty[0], 0]]!r} is never left, declare it absorbing"
+                raise read.error(empty[0], f"expected the {role}, got an empty cell; {remedy}", role)
+        key, n, paid = key[use], n[use], paid[use]
+        if not n.any():
+            raise read.error(0, "expected counts, got only zeros; fill them in", "count")
+        lines, inverse = np.unique(np.c_[key, paid], axis=0, return_index=True, return_inverse=True)[1:]
+        self.line, (self.s, self.a, self.s_next) = use[lines], key[lines].T
+        self.n, self.r = np.bincount(inverse.reshape(-1), n).astype(np.int64), paid[lines]
         if support == "states":
             self._add_states()
         self._check_left()
@@ -167,6 +165,25 @@ class _Counted:
         if text not in self.states:
             raise bad_value(name, label, "name states of the table", f"{text!r}{near_labels(text, self.states)}")
         return self.states.index(text)
+
+    def _start(self, given: Any) -> int:
+        """Return the first state, by default the first one of the table that is left."""
+        return int(self.s.min()) if given is None else self._state(given, "start")
+
+    def _stays(self, key: IntArray, n: FloatArray, paid: FloatArray) -> BoolArray:
+        """Return which lines begin in absorbing states; raise an error if one of them leaves its state or pays."""
+        read, s = self.read, key[:, 0]
+        inside = np.isin(s, self.absorbing)
+        left = np.flatnonzero(inside & (key[:, 2] != s) & (key[:, 2] >= 0) & (n > 0))
+        if left.size:
+            got = f"counts from {self.states[s[left[0]]]!r}"
+            rule = f"expected no counts that leave an absorbing state, got {got}; drop one of them"
+            raise read.error(left[0], rule, "state")
+        pays = np.flatnonzero(inside & (paid != 0.0) & ~np.isnan(paid))
+        if pays.size:
+            rule = f"expected the reward 0 in an absorbing state, got {exact_text(paid[pays[0]])}; correct it"
+            raise read.error(pays[0], rule, "reward")
+        return inside
 
     def _add_states(self) -> None:
         """Add the transitions to every state that the table does not list, with count 0."""
@@ -222,7 +239,7 @@ class _Counted:
                 (
                     *([x] for x in place),
                     [self._state(s_next, "known")],
-                    [number(q, "known", 0.0, 1.0)],
+                    [number(q, "known", 0.0)],
                     [number(r, "known")],
                 )
             )
@@ -242,7 +259,7 @@ class _Counted:
         shape = (1, self.S, self.A)
         first = {self._state(k, "start"): q for k, q in start.items()} if isinstance(start, Mapping) else None
         mdp = MDP.from_table(
-            table, H, first if first is not None else 0 if start is None else self._state(start, "start"), discount,
+            table, H, self._start(start) if first is None else first, discount,
             known=known.reshape(shape), state_names=self.states, action_names=self.actions,
         )  # fmt: skip
         most, seen = np.zeros(visits.size), np.bincount(row, self.n > 0, visits.size).astype(np.int64)
@@ -264,14 +281,18 @@ class _Counted:
         )
         found.append("the rewards are right")
         law = isinstance(start, Mapping) and len(start) > 1
-        first = (
-            self.states[0 if start is None else self._state(start, "start")] if not isinstance(start, Mapping) else ""
-        )
+        first = self.states[self._start(start)] if not isinstance(start, Mapping) else ""
         found.append("the given law of the first state is right" if law else f"every episode starts in state {first!r}")
         if self.absorbing:
             names = " and ".join(repr(self.states[s]) for s in self.absorbing)
             found.append(f"{names} {'is' if len(self.absorbing) == 1 else 'are'} never left and without reward")
         return (*found, *(["the known rows are right"] if self.known else []))
+
+
+def _places(codes: Codes) -> IntArray:
+    """Return the number of every cell's label, counted without the empty one, which has -1."""
+    filled = np.array([bool(text) for text in codes.labels])
+    return np.asarray(np.where(filled, np.cumsum(filled) - 1, -1)[codes.code])
 
 
 def _reward_functions(read: Columns, rewards: Any) -> tuple[Pay | None, dict[str, Pay]]:

@@ -13,7 +13,7 @@ from bqrl.checks import bad_type, bad_value, exact_text, number, whole
 from bqrl.errors import SizeError
 from bqrl.logs.balls import Balls
 from bqrl.logs.episodes import ENDED, UNKNOWN, Episodes
-from bqrl.logs.read import near_labels, speller
+from bqrl.logs.read import near_labels, rounded_down, speller
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.columns import label_text
@@ -67,6 +67,7 @@ class _OutcomeList:
 
     def __init__(self, log: Episodes, declared: Declared) -> None:
         self.log, self.range, self.by_row = log, declared.reward_range, declared.reward_by == "state-action"
+        self.unit = declared.round_rewards
         self.pooled = declared.stationary and log.H > 1
         self.H, self.K = log.H, 1 if self.pooled else log.H
         self.known_rows = list(_tuples(declared.known, "known", (5, 6)))
@@ -184,7 +185,7 @@ class _OutcomeList:
         for name, item in self.known_rows:
             *stage, s, a, s_next, p, r = item
             ks = range(self.K) if not stage else [self._stage(stage[0], name)]
-            paid = number(p, f"{name}[{len(item) - 2}]", 0.0, 1.0), number(r, f"{name}[{len(item) - 1}]")
+            paid = number(p, f"{name}[{len(item) - 2}]", 0.0), self._paid(r, f"{name}[{len(item) - 1}]")
             for k in ks:
                 row = self._row(k, self._state(s, "known"), self._action(a, "known"))
                 parts.setdefault(row, []).append((self._state(s_next, "known"), *paid))
@@ -206,8 +207,10 @@ class _OutcomeList:
         }
         for i in np.flatnonzero(self.known[self.row_of_step]).tolist():  # including steps that do not count
             if (self.row_of_step[i], self.after[i], self.log.reward[i]) not in possible:
-                fault = "expected an outcome that known lists, got another; correct known or the log"
-                raise self.log.error(i, fault, "reward" if self.after[i] == UNKNOWN else "next_state")
+                after, got = self.after[i], f"the reward {exact_text(self.log.reward[i])}"
+                got += "" if after == UNKNOWN else f" and {[*self.states, END][after]!r}"
+                fault = f"expected an outcome that known lists, got {got}; correct known or the log"
+                raise self.log.error(i, fault, "reward" if after == UNKNOWN else "next_state")
 
     def add_seen(self) -> None:
         """Add the outcomes that the log shows, and one unseen outcome per row."""
@@ -244,8 +247,11 @@ class _OutcomeList:
                 fits = [one for one in outcomes if one[0] == s_next and one[1] in (None, r)]
                 same = [paid for other, paid in shown_here if other == s_next]
                 if not fits:
-                    problem = "expected an outcome that support lists, got another; extend support"
-                    raise self.log.error(self.first[i], problem, "next_state")
+                    got: tuple[Any, ...] = self.states[s], self.actions[a], [*self.states, END][s_next]
+                    role = "reward" if any(one[0] == s_next for one in outcomes) else "next_state"
+                    got += (r,) if role == "reward" else ()
+                    problem = f"expected an outcome that support lists, got {got}; add it to support or correct the log"
+                    raise self.log.error(self.first[i], problem, role)
                 if fits[0][1] is None and len(same) > 1:
                     problem = (
                         f"expected one reward per transition, got {exact_text(same[0])} and {exact_text(same[1])}; "
@@ -275,7 +281,7 @@ class _OutcomeList:
         for name, item in self.possible_rows:
             s, a, s_next, *r = item
             row, after = (self._state(s, "support"), self._action(a, "support")), self._state(s_next, "support")
-            paid = number(r[0], f"{name}[3]") if r else None
+            paid = self._paid(r[0], f"{name}[3]") if r else None
             here = found.setdefault(row, {})
             if any(other == after and (pay is None) != (paid is None) for other, pay in here):
                 remedy = f"give {name} in the form of the others"
@@ -342,6 +348,11 @@ class _OutcomeList:
         """Give action 0 of state `s` a single outcome at the stored stages `ks`."""
         row = (ks * self.S + s) * self.A
         self._append(row, np.full(ks.size, s_next), np.ones(ks.size), np.full(ks.size, r))
+
+    def _paid(self, given: Any, name: str) -> float:
+        """Return a declared reward, rounded as those of the log are."""
+        paid = number(given, name)
+        return paid if self.unit is None else float(rounded_down(np.array([paid]), self.unit)[0])
 
     def _state(self, label: Any, name: str) -> int:
         text = self._spell[0](label_text(label))

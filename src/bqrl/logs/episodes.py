@@ -295,9 +295,10 @@ def _absorbing_states(
         s = int(both.argmax())
         i = int(named[next_state[named] == s][0])
         place = columns.where(int(order[state == s][0]))
-        got = f"{columns.codes['state'].labels[s]!r}, from which {place} continues"
-        problem = f"expected a state without further steps at the end of an episode, got {got}"
-        raise columns.error(
-            order[i], f"{problem}; declare ends as truncated or add a column end", "next_state", name="ends"
-        )
+        label = repr(columns.codes["state"].labels[s])
+        problem = f"expected a state without further steps at the end of an episode, got {label}, from which {place} continues"
+        remedy = "declare ends as truncated or add a column end"
+        if np.all((next_state[state == s] == s) | (next_state[state == s] == UNKNOWN)):
+            remedy = f"if {label} is never left, declare it absorbing, else {remedy}"
+        raise columns.error(order[i], f"{problem}; {remedy}", "next_state", name="ends")
     return found

@@ -196,9 +196,8 @@ class Estimate(Explained, Charted):
         if not isinstance(plan.objective, Quantile) or value <= least:
             return []
         promise = self.promise_of(plain, plan.objective)
-        if self.trivial(promise):
-            return []
-        return [WorthMore(objective=plan.objective, value=value, chosen=least, promise=promise)]
+        useful = None if self.trivial(promise) else promise
+        return [WorthMore(objective=plan.objective, value=value, chosen=least, promise=useful)]
 
     def _promised(self, goal: Objective, value: float) -> Promised:
         """Return the promise as a fact, with its assumptions."""

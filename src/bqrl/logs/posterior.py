@@ -103,7 +103,7 @@ class PosteriorDraws(Charted):
             low, high = self._interval(self.quantile)
             what = f"the {Quantile(self.tau).label} lies between {low:g} and {high:g} in {percent(INTERVAL)}"
         else:
-            what = f"the promise holds in {short_percent(self.share)}"
+            what = f"the new plan's promise holds in {short_percent(self.share)}"
         end = "; this is a statement about the posterior, not the guarantee"
         return f"In {self.draws:,} posterior draws {prior}, {what} of the draws{end}."
 

@@ -77,19 +77,24 @@ def _steps_of_fields(episode: Any, name: str) -> Iterable[tuple[Any, ...]]:
         episode.get(key) if isinstance(episode, Mapping) else getattr(episode, key, None) for key in FIELDS
     ]
     seen, actions, rewards, *ends = fields
+    for key, column in zip(FIELDS[:3], fields, strict=False):
+        if isinstance(column, Mapping) or not hasattr(column, "__len__"):
+            raise bad_type(
+                f"{name}.{key}",
+                column,
+                "be a list of numbers or texts",
+                type(column).__name__,
+                remedy="discretise them",
+            )
     length = len(rewards)
     ends = [[False] * length if end is None else end for end in ends]
-    sizes = {"observations": (_length(seen), length + 1), "actions": (_length(actions), length)}
+    sizes = {"observations": (len(seen), length + 1), "actions": (len(actions), length)}
     sizes |= {key: (len(end), length) for key, end in zip(FIELDS[3:], ends, strict=True)}
     for key, (got, wanted) in sizes.items():
         if got != wanted:
             raise bad_value(f"{name}.{key}", got, f"have {wanted} entries for {length} rewards")
     for h in range(length):
         yield seen[h], actions[h], rewards[h], seen[h + 1], bool(ends[0][h]), bool(ends[1][h])
-
-
-def _length(column: Any) -> int:
-    return -1 if isinstance(column, Mapping) or not hasattr(column, "__len__") else len(column)
 
 
 def _listed_steps(episode: Any, name: str) -> Sequence[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bqrl.display import format_number
 from bqrl.logs.empirical import END, Declared, Empirical
-from bqrl.logs.episodes import Episodes
+from bqrl.logs.episodes import UNKNOWN, Episodes
 from bqrl.logs.read import rounded_down
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray
@@ -43,6 +43,11 @@ def declarations(log: Episodes, declared: Declared, found: Empirical) -> dict[St
         ends = (float(rounded_down(np.array([low]), unit)[0]), high) if declared.reward_range else None
         words = f"round rewards down to multiples of {format_number(unit)} (round_rewards)"
         steps[Step(words, assumes=False)] = {"round_rewards": unit, "reward_range": ends}
+    listed = list(declared.known or ())
+    for s in _never_left(log):
+        label, acts = log.states[s], np.unique(log.action[log.state == s]).tolist()
+        rows = [(label, log.actions[a], label, 1.0, 0.0) for a in acts]
+        steps[Step(f"declare absorbing {label!r}, which no step of the log leaves")] = {"known": [*listed, *rows]}
     if not declared.stationary and log.H > 1:
         steps[Step("declare stationary")] = {"stationary": True}
     if declared.support is None:
@@ -54,7 +59,7 @@ def declarations(log: Episodes, declared: Declared, found: Empirical) -> dict[St
         law = {log.states[s]: float(first[s]) for s in np.flatnonzero(first).tolist()}
         steps[Step("declare start, the law of the first state")] = {"start": law}
     for s in _left_open(log, found):
-        label, listed = log.states[s], list(declared.known or ())
+        label = log.states[s]
         paid = {int(a): float(r) for a, r in zip(log.action[log.state == s], log.reward[log.state == s], strict=True)}
         rows = [(label, log.actions[a], END, 1.0, r) for a, r in paid.items()]
         steps[Step(f"declare that state {label!r} ends an episode, if it is never left")] = {"known": [*listed, *rows]}
@@ -79,6 +84,14 @@ def _left_open(log: Episodes, found: Empirical) -> list[int]:
     """Return the states in which the log records no successor at all."""
     counted, uncounted = found.tries.sum(axis=(0, 2)), found.uncounted.sum(axis=0)
     return [s for s in range(len(log.states)) if uncounted[s] and not counted[s]]
+
+
+def _never_left(log: Episodes) -> list[int]:
+    """Return the states in which the log records further steps that all stay and pay nothing; no episode begins there."""
+    stays, pays = (log.next_state == log.state) | (log.next_state == UNKNOWN), log.reward != 0.0
+    left = np.bincount(log.state[~stays | pays], minlength=len(log.states)) > 0
+    left[log.first_states] = True
+    return [s for s in np.unique(log.state[log.next_state == log.state]).tolist() if not left[s]]
 
 
 def contradicted(staged: MDP, pooled: MDP, radii: tuple[FloatArray, FloatArray], seen: BoolArray) -> bool:

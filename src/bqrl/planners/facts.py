@@ -206,7 +206,7 @@ class WorthMore(Fact):
     objective: Objective
     value: float  # of the plug-in plan in the empirical model
     chosen: float  # of the new plan in the empirical model
-    promise: float  # of the plug-in plan
+    promise: float | None  # None if it is useless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,7 +107,7 @@ def bind(
     problem, labels, deterministic = check_mdp(mdp), flag(labels, "labels"), flag(deterministic, "deterministic")
     source, policy = getattr(policy, "mdp", None), planned_policy(policy)
     if isinstance(policy, Policy):
-        origin = source if isinstance(source, MDP) else named_origin(policy)
+        origin = named_origin(policy) or (source if isinstance(source, MDP) else None)
         if by_name(origin, problem):
             policy = translated(policy, origin, problem)
         check_fits(policy, problem)

@@ -59,11 +59,19 @@ def named_origin(policy: Policy) -> Origin | None:
 
 
 def by_name(source: MDP | Origin | None, model: MDP) -> TypeGuard[MDP | Origin]:
-    """Return whether a policy of `source` has to be translated for `model`: both have names, and these differ."""
-    if source is None or source.state_names is None or model.state_names is None:
+    """Return whether a policy of `source` has to be translated for `model`: both have names, and these differ.
+
+    A policy that carries names itself, as that of an estimate, is never played by index in a model with other names. It also
+    follows the numbers of a model without names if its actions are such numbers: a log of that model holds them as labels.
+    """
+    if source is None or source.state_names is None or (model.state_names is None and isinstance(source, MDP)):
         return False
-    same = source.state_names == model.state_names and source.action_names == model.action_names
-    return not same and bool(set(source.state_names) & set(model.state_names))
+    states, actions = tuple(map(model.state_label, range(model.S))), tuple(map(model.action_label, range(model.A)))
+    if model.state_names is None and not set(source.action_names or ()) <= set(actions):
+        return False
+    same = source.state_names == states and source.action_names in (actions, model.action_names)
+    follows = isinstance(source, Origin) and model.state_names is not None
+    return not same and (follows or bool(set(source.state_names) & set(states)))
 
 
 def translated(policy: Policy, source: MDP | Origin, model: MDP) -> Policy:

@@ -14,7 +14,7 @@ from bqrl.display import format_number, percent, spread_indices
 from bqrl.laws.objectives import Buffered, Mean, Objective, Quantile, quantile_objective
 from bqrl.logs.estimate import Estimate
 from bqrl.planners.chance import Chance
-from bqrl.planners.facts import Fact, Promised
+from bqrl.planners.facts import Fact, LowersPromise, Promised
 from bqrl.planners.plan import Plan
 from bqrl.policies.forward import play_shares
 from bqrl.results import charts
@@ -42,6 +42,7 @@ COLOURS = {
     LOGGED: charts.GREY,
     ALONE: charts.GREY,
     ADAPTIVE: charts.GREY,
+    CUT: charts.GREY,
     LATER: charts.SKY,
 }
 HAVE_INTERVALS = (Quantile, Chance)  # the old policy has an interval with two ends
@@ -110,13 +111,24 @@ def fit_result(
     tables = _tables(content, promise, estimate, words)
     if draw:
         files["estimate.npz"] = saved_bytes(estimate)
-        caption = f"new plan, {promise.objective}, with the frequencies of the log as probabilities: "
+        caption = f"new plan, {promise.objective}, with the observed frequencies as probabilities: "
         left_out = policy_files(promise.policy, estimate.mdp, words, "policy", caption, tables, files)
     if "policy" in tables:
         hidden = {estimate.mdp.state_label(s) for s in _without_decisions(estimate)}
-        rows = [row for row in tables["policy"].rows if row["state"] not in hidden]
+        goal = (
+            promise.objective
+        )  # the sweep for other functions of the return aims at the highest return, which is no goal
+        aims = () if isinstance(goal, Quantile | Buffered) else ("target", "need_from", "need_to")
+        rows = [
+            {key: cell for key, cell in row.items() if key not in aims}
+            for row in tables["policy"].rows
+            if row["state"] not in hidden
+        ]
         decisions = {"policy": replace(tables.pop("policy"), rows=rows)}  # after the comparison of the policies
         tables = {"policies": tables.pop("policies")} | decisions | tables
+    lowering = {
+        fact.declaration for fact in split_promise(promise)[1] if isinstance(fact, LowersPromise)
+    }  # said in a note
     seen, sentences = content["coverage"], [remark(without_assumptions(split_promise(promise)[0]), words)]
     asides = [] if content["sentence"] in sentences else [content["sentence"]]
     if content["reason"] is not None:
@@ -125,7 +137,11 @@ def fit_result(
         sentences.append(f"{adds}: {content['reason']}.")
     asides += [
         *map(sentence, content["notes"]),
-        *(gain_sentence(gain, words, promise.objective) for gain in content["gains"]),
+        *(
+            gain_sentence(gain, words, promise.objective)
+            for gain in content["gains"]
+            if gain["declaration"] not in lowering
+        ),
     ]
     asides += [help_sentence(one, words, promise.objective) for one in content["helps"][:MAX_HELPS]]
     asides.append(
@@ -187,16 +203,18 @@ def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words
     gained = {"without": titled("promise without it"), "value": titled("promise")}
     old = "policy that wrote the log, the " if estimate.episodes else ""
     policies = f"The {old}plug-in plan and the new plan, with the promise that each is proven to keep."
-    policies += f" {CLAIM.capitalize()}: with the frequencies of the log as probabilities."
+    policies += f" {CLAIM.capitalize()}: with the observed frequencies as probabilities."
     if isinstance(goal, HAVE_INTERVALS) and estimate.episodes and not estimate.adaptive:
         policies += f" Lower and upper: {_interval(estimate, goal)}."
     policies += "" if isinstance(goal, Quantile | Buffered) else " That of the plug-in plan is not computed."
+    hidden = () if estimate.episodes else ("lower", "upper")  # without an old policy, they are empty
+    compared = [{key: cell for key, cell in row.items() if key not in hidden} for row in content["policies"]]
     found = {
-        "policies": ResultTable(content["policies"], titles=value | ends, caption=policies),
+        "policies": ResultTable(compared, titles=value | ends, caption=policies),
         "gains": ResultTable(content["gains"], titles=gained, caption="What each declaration adds to the promise."),
         "limits": ResultTable(limits, titles=costs, caption=f"The rows whose uncertainty {adding}."),
         "projection": ResultTable(content["projection"], titles=value, caption="A projection for more data, not a promise."),
-        "rows": ResultTable(estimate.rows(), titles=radii, caption="Visits and radii of the rows that the log shows."),
+        "rows": ResultTable(estimate.rows(), titles=radii, caption="Visits and radii of the rows that the data show."),
     }  # fmt: skip
     without = [] if content["gains"] else ["gains"]
     without += [] if isinstance(goal, Quantile | Buffered) else ["limits"]
@@ -233,26 +251,27 @@ def fit_charts(content: Mapping[str, Any], estimate: Estimate, promise: Plan, wo
     shares = play_shares(mdp, promise.policy)
     shares[:, _without_decisions(estimate)] = 0.0
     names = [mdp.state_label(s) for s in range(mdp.S)], [mdp.action_label(a) for a in range(mdp.A)]
-    note = "With the frequencies of the log as probabilities. Blank: never reached."
+    note = "New plan, with the observed frequencies as probabilities. Blank: never reached."
     chart = policy_chart({getattr(goal, "tau", 0.0): shares}, *names, words=words, note=note)
     return {"promise": drawn.pop("promise"), "policy_map": chart, **drawn}
 
 
 def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
-    """The promise of the new plan beside the old policy with its `interval`, the plug-in plan and projections for more data."""
-    alt, none, rows = altair(), {"lower": None, "upper": None, "meaning": LATER}, []
-    later = [{"policy": f"{one['factor']} times the data", **one, **none} for one in content["projection"]]
-    shown_rows = [
-        row | {"value": row["promise"], "meaning": PROMISE} if row["policy"] == NEW else row
-        for row in content["policies"]
-    ]
-    for row in [*shown_rows, *later]:
+    """The promise and the value of every policy, that of the old one with its `interval`, and projections for more data."""
+    alt, none, shown = altair(), {"lower": None, "upper": None}, []
+    for row in content["policies"]:
+        shown += [row, row | none | {"value": row.get("promise"), "meaning": PROMISE}]
+    for one in content["projection"]:
+        shown.append({"policy": f"{one['factor']} times the data", **one, **none, "meaning": LATER})
+    rows = []
+    for row in shown:
         value, ends = row["value"], (row["lower"], row["upper"])
-        if value is not None and math.isfinite(value):
+        value = value if value is not None and math.isfinite(value) else None
+        if value is not None or any(x is not None and math.isfinite(x) for x in ends):
             both = "none" if row["lower"] is None else " to ".join(map(format_number, ends))
             texts = [row["policy"], row["meaning"], both, format_number(value, 5, -1)]
             rows.append([*texts, value, *(value if x is None else x for x in ends)])
-    drawn = [x for row in rows for x in row[4:] if math.isfinite(x)] or [0.0]
+    drawn = [x for row in rows for x in row[4:] if x is not None and math.isfinite(x)] or [0.0]
     low, high = min(drawn), max(drawn)
     far = high - low + 1.0  # an infinite end is drawn as an arrow at the end of the axis
     arrows = [
@@ -265,20 +284,31 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
     room = 0.15 * (high - low or 1.0)  # so that an arrow does not lie on the lowest or the highest value
     low, high = low - room * any(row[3] for row in arrows), high + room * any(not row[3] for row in arrows)
     arrows = [[*row[:2], low if row[3] else high, row[3], "-∞" if row[3] else "∞"] for row in arrows]
-    columns = ("policy", "meaning", "interval", "text", "value", "low", "high")
-    base = chart_of(columns, rows).encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]))
+    names = list(dict.fromkeys(row[0] for row in rows))
+    y = alt.Y("policy:N", title=None, sort=names)
     scale = {"domain": [low, high], "clamp": True, "nice": False, "zero": False, "padding": 12}
     x = alt.X("value:Q", title=title, scale=scale)
     colour = colour_channel(
         "meaning:N", {kind: COLOURS[kind] for kind in COLOURS if any(row[1] == kind for row in rows)}, labelLimit=260
     )
-    shown = tooltips("policy:N", ("value:Q", "value", ".6~g"), "interval:N", "meaning:N")
+    tips = tooltips("policy:N", ("value:Q", "value", ".6~g"), "interval:N", "meaning:N")
+
+    def of(rows: list[Any]) -> Any:
+        return chart_of(("policy", "meaning", "interval", "text", "value", "low", "high"), rows).encode(y=y)
+
+    points = [row for row in rows if row[4] is not None]
+    above = [row for row in points if row[1] in (PROMISE, LATER)]
+    below = [row for row in points if row not in above]  # so that the labels of a policy do not overlap
     chart = alt.layer(
-        base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
-        base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=shown),
-        base.mark_text(dy=-12, fontSize=11).encode(x=x, text="text:N"),
+        of(rows).mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
+        of(points).mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, tooltip=tips),
         *(
-            mark.encode(y=alt.Y("policy:N", title=None, sort=[row[0] for row in rows]), x=x)
+            of(part).mark_text(dy=dy, fontSize=11).encode(x=x, text="text:N")
+            for part, dy in ((above, -12), (below, 14))
+            if part
+        ),
+        *(
+            mark.encode(y=y, x=x)
             for left, side in ((True, "left"), (False, "right"))
             if any(row[3] == left for row in arrows)
             for ends in [
@@ -292,18 +322,18 @@ def promise_chart(content: Mapping[str, Any], title: str, interval: str) -> Any:
             )
         ),
     )
-    said = "Only the promise holds with the stated confidence. The plug-in plan takes the frequencies as the truth."
+    said = "Only promises hold with the stated confidence, all at once. Empirical values take the frequencies as the truth."
     said += f" Line: {interval}." if any(low < high for *_, low, high in rows) else ""
     said += " Arrow: this end of the interval is infinite." if arrows else ""
     if all(row[1] != PROMISE for row in rows):
-        said += " No promise is possible with this log."
-    return with_title(chart, "What the data promise", said, 40 * len(rows) + 20)
+        said += " No promise is possible with these data."
+    return with_title(chart, "What the data promise", said, 40 * len(names) + 20)
 
 
 def coverage_chart(estimate: Estimate, limits: Sequence[Mapping[str, Any]], words: Words = PLAIN) -> Any:
     """Visits and radii of the rows; those that limit the promise are marked."""
     alt, place = altair(), itemgetter("stage", "state", "action")
-    said = "One point per row (state and action) that the log shows. Radius 2: nothing is known; 0: known exactly."
+    said = "One point per row (state and action) that the data show. Radius 2: nothing is known; 0: known exactly."
     limiting = set(map(place, limits))
     rows = [
         [*place(row), row["visits"], row["radius"], LIMITING if place(row) in limiting else OTHER]

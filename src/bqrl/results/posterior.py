@@ -29,7 +29,7 @@ def posterior_chart(draws: PosteriorDraws, words: Words = PLAIN) -> Any:
     atoms, counts = np.unique(values, return_counts=True)
     promises = {} if draws.promise is None else {draws.tau: draws.promise}
     chart = law_chart({draws.tau: Law(atoms, counts / counts.sum())}, promises, words=words)
-    said = f"{draws.draws:,} draws: {NOT_PROMISED}. {'Dashed line: the promise. ' if promises else ''}"
+    said = f"{draws.draws:,} draws: {NOT_PROMISED}. {'Dashed line: promise of the new plan. ' if promises else ''}"
     said += f"Prior: weight {draws.prior:g} per row, spread evenly over its outcomes."
     goal = Quantile(draws.tau) if draws.promised is None or draws.objective is None else draws.objective
     title = {"text": f"The {goal.label} under posterior draws", "subtitle": said}

@@ -588,17 +588,18 @@ def _(fact: facts.SamePromise, words: Words = PLAIN) -> str:
     if fact.highest is not None:
         most = words.amount(format_number(fact.highest, direction=-1))
         return f"the new plan is the {fact.name}, because less than the highest promise, {most}, was requested: {worth}"
-    return f"the new plan is the {fact.name}, which is proven to keep the promise, too: {worth} ({robust} for the robust plan)"
+    other = f"{robust} for the robust plan" if value != robust else "as much as the robust plan's, whose mean is lower"
+    return f"the new plan is the {fact.name}, which is proven to keep the promise, too: {worth} ({other})"
 
 
 @remark.register
 def _(fact: facts.WorthMore, words: Words = PLAIN) -> str:
     value, chosen = (words.amount(format_number(x)) for x in (fact.value, fact.chosen))
+    said = f"in the empirical model the plug-in plan has the {fact.objective} {value} instead of {chosen}, but "
+    if fact.promise is None:
+        return f"{said}nothing useful is promised for it"
     promise = format_number(fact.promise, direction=-1)
-    return (
-        f"in the empirical model the plug-in plan has the {fact.objective} {value} instead of {chosen}, but it promises only "
-        f"{words.amount(promise)}; if that suffices, set at_least to {promise}"
-    )
+    return f"{said}it promises only {words.amount(promise)}; if that suffices, set at_least to {promise}"
 
 
 @remark.register
