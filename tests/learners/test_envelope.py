@@ -98,8 +98,9 @@ def test_the_targets_of_a_batch_are_the_exact_backup(goal):
     for togo in np.unique(learner.hi[1]), np.unique(learner.lo[1]):  # the next stage pays exactly this
         grid = learner.lo[1] + learner.step * np.arange(learner.network.M)
         after = np.clip((grid - togo - 1e-3 * learner.step) / learner.d, 0.0, 1.0)
-        found = np.minimum(np.interp(batch.position, np.arange(learner.network.M), after) + batch.above, 1.0)
-        found = np.where(np.isnan(batch.known), found, batch.known)
+        position, above, known = (part.numpy() for part in learner.network.backup(batch))
+        found = np.minimum(np.interp(position, np.arange(learner.network.M), after) + above, 1.0)
+        found = np.where(np.isnan(known), found, known)
         exact = np.clip((left - np.where(batch.ended, 0.0, togo)[:, None]) / learner.d, 0.0, 1.0)
         near = (
             np.abs(left - np.where(batch.ended, 0.0, togo)[:, None]) < 1e-2 * learner.step
@@ -109,8 +110,21 @@ def test_the_targets_of_a_batch_are_the_exact_backup(goal):
         assert np.abs(found - exact)[compare].max() < 5e-3
 
 
+def test_a_batch_has_the_shares_of_the_replay_memory():
+    work = Run(rare(gamble()), "envelope", 0.9, 60, 1)
+    for _ in range(60):
+        work.step()
+    learner: Envelope = work.learner
+    learner.sorted = 0  # sort again
+    batch, n = learner._batch(), learner.seen
+    stored = (learner.h[:n] * 4 + learner.x[:n]) * 2 + learner.a[:n]
+    share = np.bincount(stored, minlength=16) / n
+    found = np.bincount((batch.h * 4 + batch.x) * 2 + batch.action, minlength=16)
+    assert np.abs(found - share * batch.h.size).max() < 1.0 + 1e-9  # a random batch would be off by about 20
+
+
 def test_box_observations_with_masks(tmp_path):
-    record = learn(Walk(), "envelope", 0.5, 150, 1, horizon=4)  # Walk asserts that masked actions are not played
+    record = learn(Walk(), "envelope", 0.5, 300, 1, horizon=4)  # Walk asserts that masked actions are not played
     policy = record.final_policy
     assert isinstance(policy, EnvelopePolicy)
     assert record.scores == "none"
@@ -128,7 +142,7 @@ def test_box_observations_with_masks(tmp_path):
 
 
 def test_a_policy_for_boxes_is_saved_simulated_and_promised(tmp_path):
-    policy = learn(Walk(), "envelope", 0.5, 150, 1, horizon=4).final_policy
+    policy = learn(Walk(), "envelope", 0.5, 300, 1, horizon=4).final_policy
     bqrl.save(policy, tmp_path / "policy.npz")
     sample = bqrl.simulate(Walk(), bqrl.load(tmp_path / "policy.npz"), 100, 1)  # Walk asserts that masks are obeyed
     assert sample.promise(0.5) == 4.0
@@ -138,7 +152,7 @@ def test_a_policy_for_boxes_is_saved_simulated_and_promised(tmp_path):
 
 def test_copies_of_an_environment_are_played_side_by_side():
     copies = gym.vector.SyncVectorEnv([Walk] * 32)  # each asserts that masked actions are not played
-    record = learn(copies, "envelope", 0.5, 150, 1, horizon=4)
+    record = learn(copies, "envelope", 0.5, 300, 1, horizon=4)
     assert bqrl.simulate(Walk(), record.final_policy, 20, 1).promise(0.5) == 4.0
     assert set(record.returns) <= {-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0}
     few = [
