@@ -185,7 +185,7 @@ class Envelope(Learner):
             best = float(z[self._largest(0.0)])
             return best, best
         return max(
-            ((float(z[k]), self._tested(k)) for k in np.flatnonzero(self.tests >= FEW).tolist()),
+            ((float(z[k]), self._tested(k)) for k in np.flatnonzero(self._tests()[0] >= FEW).tolist()),
             key=itemgetter(1),
             default=(self.target, self.value),
         )
@@ -205,23 +205,19 @@ class Envelope(Learner):
 
     def _largest(self, errors: float) -> int:
         """Return the column of the largest target whose shortfall, with a number of standard errors added, is below tau."""
-        number = PRIOR + self.tests
-        cost = (PRIOR * (self.curve + self._bias()) + self.misses) / number
+        tests, misses = self._tests()
+        number = PRIOR + tests
+        cost = (PRIOR * (self.curve + self._bias()) + misses) / number
         cost = cost + errors * np.sqrt(self.tau * (1.0 - self.tau) / number)
         safe = np.flatnonzero((cost < self.tau) & (self.targets <= self.hi[0] + SNAP * self.step))
         return int(safe[-1]) if safe.size else 0
 
-    @property
-    def tests(self) -> FloatArray:
-        """Number of final trials per target."""
-        return np.bincount(self.aimed[: max(0, self.t - self.last)], minlength=self.network.M).astype(np.float64)
-
-    @property
-    def misses(self) -> FloatArray:
-        """Number of final trials per target that missed it."""
+    def _tests(self) -> tuple[FloatArray, FloatArray]:
+        """Return the number of final trials per target, and of those that missed it."""
         n = max(0, self.t - self.last)
         missed = self.returns[:n] < self.targets[self.aimed[:n]] - SNAP * self.step
-        return np.bincount(self.aimed[:n], missed, minlength=self.network.M).astype(np.float64)
+        count, misses = (np.bincount(self.aimed[:n], w, self.network.M) for w in (np.ones(n), missed))
+        return count, misses
 
     def ahead(self) -> int:
         """Return the number of episodes before the next training, at most a block."""

@@ -59,7 +59,8 @@ class Network:
         for name in WEIGHTS:
             bound = 1.0 / np.sqrt(fan.get(name, width))
             start[name] = rng.uniform(-bound, bound, shapes[name]).astype(np.float32)
-        self._set({part: start if part in ("weights", "averaged") else _zeros(start) for part in PARTS})
+        zeros = {name: np.zeros_like(array) for name, array in start.items()}
+        self._set({"weights": start, "averaged": start, "exp_avg": zeros, "exp_avg_sq": zeros})
 
     def _set(self, parts: dict[str, dict[str, Any]]) -> None:
         """Take over the arrays of the four parts as tensors."""
@@ -238,7 +239,3 @@ def check_device(torch: Any, device: Any) -> str:
         rule = "be a device of PyTorch on this machine"
         raise bad_value("device", device, rule, f"{device!r} ({reason})", remedy="use device='cpu'") from None
     return str(device)
-
-
-def _zeros(arrays: dict[str, Any]) -> dict[str, Any]:
-    return {name: np.zeros_like(array) for name, array in arrays.items()}
