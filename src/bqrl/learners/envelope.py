@@ -2,10 +2,10 @@
 
 A need n is chosen, not observed, so a transition (h, x, a, r, x') teaches what happens for every need at once:
 
-    J(h, x, a, n)  <-  min over a' of J(h + 1, x', a', n - r),    J at the end = clip(n, 0, d) / d
+    J(h, x, a, n)  <-  min over a' of J(h + 1, x', a', n - r)
 
-with d -> 0 for a quantile (J is then W, the probability of ending short) and d = the whole range of returns for CVaR. From J at
-the first stage follow the target z and its value:
+At the end J is 1{n > 0} for a quantile (J is then W, the probability of ending short) and max(n, 0) / d for CVaR, with the width
+d of the grid of needs. From J at the first stage follow the target z and its value:
 
     quantile    the largest z with W(z) < tau
     CVaR        the z that maximises z - d J(z) / tau
@@ -285,7 +285,7 @@ class Envelope(Learner):
         if trial < 0:
             return
         short = self.targets[trial] - total
-        missed = float(np.clip((short - SNAP * self.step) / self.d, 0.0, 1.0))
+        missed = float(np.clip((short - SNAP * self.step) / self.d, 0.0, math.inf if self.cvar else 1.0))
         if self.t < self.last:
             self.excess[self.tried % WINDOW] = missed - self.curve[trial]
             self.reached[self.tried % WINDOW] = total
@@ -340,7 +340,7 @@ class Envelope(Learner):
         """Return whether the grid of targets has changed.
 
         For a quantile it narrows to the targets whose shortfall may be near tau, and widens if the best target is near its end;
-        for CVaR it narrows to the returns of trials, and what is lost below its lowest need is not counted.
+        for CVaR it narrows to the returns of trials.
         """
         z, cost, reached = self.targets, self.curve + self._bias(), self.reached[: min(WINDOW, self.tried)]
         on_lattice, first = self.step <= self._lattice() * (1.0 + SNAP), self.checked == 0

@@ -17,7 +17,7 @@ from bqrl.checks import bad_value
 from bqrl.learners.protocol import add_prefix, stored_array, strip_prefix
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.grid import SNAP
-from bqrl.policies.envelope import RISE, WEIGHTS, features, group_size, scores, values, weight_shapes
+from bqrl.policies.envelope import LEAST, RISE, WEIGHTS, features, group_size, scores, values, weight_shapes
 
 ROWS = 4  # states and stages select rows of weights, which begin as if they had this many inputs
 MEANS = 32  # fewest columns of the means, if there are as many needs; a column serves a group of needs
@@ -134,7 +134,7 @@ class Network:
                 self._step(x, h, rows, cost[i], mean[i], rate)
 
     def _targets(self, batch: Batch) -> tuple[Any, Any]:
-        """Return the masses, or the slopes of the costs, and the means that the outputs move towards."""
+        """Return the masses, or the first cost and the slopes of the others, and the means that the outputs move towards."""
         torch = self.torch
         with torch.no_grad():
             first, which = self._distinct(batch)
@@ -142,15 +142,15 @@ class Network:
             chosen = self._best(*self._values(self.weights, x_next, h_next), mask)[:, None]
             after, means = (part.gather(1, chosen)[:, 0][which] for part in self._values(self.averaged, x_next, h_next))
             position, above, known = self.backup(batch)
-            cost = (interpolate(after, position) + above).clip(max=1.0)
+            cost = interpolate(after, position) + above
             cost = torch.where(known.isnan(), cost, known)
             group = group_size(self.M, self.weights["means_bias"])
             mean = interpolate(means, position[:, ::group]).masked_fill(self._tensor(batch.ended)[:, None], 0.0)
             mean = mean + self._tensor(batch.reward).float()[:, None]
             if self.ratio > 0.0:
-                return (cost.diff(dim=1) / self.ratio).clip(0.0, 1.0), mean
+                return torch.cat([cost[:, :1], (cost.diff(dim=1) / self.ratio).clip(0.0, 1.0)], 1), mean
             ends = torch.zeros_like(cost[:, :1])
-            return torch.cat([ends, cost.cummax(1).values, ends + 1.0], 1).diff(dim=1), mean
+            return torch.cat([ends, cost.clip(max=1.0).cummax(1).values, ends + 1.0], 1).diff(dim=1), mean
 
     def backup(self, batch: Batch) -> tuple[Any, Any, Any]:
         """Return, for every need, its column at the next stage, the cost of what lies above the grid, and its cost if settled.
@@ -160,7 +160,7 @@ class Network:
         torch, steep = self.torch, self.ratio or SHARP
         start, low, high, least, most = (self._tensor(part)[:, None] for part in batch[-5:])
         left = start + torch.arange(self.M, device=self.device)
-        at_end = (steep * (left - SNAP)).clip(0.0, 1.0)
+        at_end = (steep * (left - SNAP)).clip(0.0, None if self.ratio > 0.0 else 1.0)
         known = torch.where(left <= least + SNAP, 0.0, torch.nan)
         known = torch.where(self._tensor(batch.ended)[:, None], at_end, known)
         position = (left.minimum(high) - low).clip(0.0)
@@ -176,7 +176,9 @@ class Network:
         )
         loss = torch.nn.functional.mse_loss(means, mean)
         if self.ratio > 0.0:
-            loss = loss + torch.nn.functional.binary_cross_entropy_with_logits(raw[:, 1:] + RISE, cost)
+            first = torch.nn.functional.softplus(raw[:, 0] + LEAST)
+            loss = loss + torch.nn.functional.mse_loss(first, cost[:, 0])
+            loss = loss + torch.nn.functional.binary_cross_entropy_with_logits(raw[:, 1:] + RISE, cost[:, 1:])
         else:
             loss = loss + torch.nn.functional.cross_entropy(torch.nn.functional.pad(raw, (0, 1)), cost)
         self.adam.zero_grad()

@@ -6,7 +6,8 @@ E max(n - G, 0) / d.
 
     z       = relu(relu(input(x) + stage(h)) @ hidden),    m = z @ means
     W       = cumulative sum of softmax(z @ needs, 0)         masses of the return between the needs, the last above them
-    J       = ratio * cumulative sum of sigmoid(z @ needs)    ratio = step / d: slopes lie in [0, 1], and J(lowest) = 0
+    J       = softplus of the first of z @ needs + ratio * cumulative sum of the sigmoids of the others
+              ratio = step / d: slopes lie in [0, 1], and J(lowest) is what is lost below the lowest need
     action  = argmin over a of the cost minus weight * m
 
 Once a target is safe or lost, all actions have the same cost, and the mean decides.
@@ -25,7 +26,10 @@ from bqrl.mdp.grid import Lattice, grid_from_arrays
 from bqrl.policies.protocol import Policy
 
 WEIGHTS = ("input", "stage", "hidden", "hidden_bias", "needs", "needs_bias", "means", "means_bias")
-RISE = -2.0  # offset of the logits of slopes: at first costs rise slowly
+LEAST, RISE = (
+    -8.0,
+    -2.0,
+)  # offsets of the first cost and of the logits of slopes: at first costs are near 0 and rise slowly
 FAR = 10.0  # observations count as at most this many standard deviations from their mean
 TIE = 0.02  # W (1 - W) from which the mean does not count
 Weights = Mapping[str, Any]
@@ -53,8 +57,8 @@ def costs(xp: Any, raw: Any, ratio: float) -> Any:
         mass = xp.exp(raw - top)
         return mass.cumsum(-1) / (mass.sum(-1) + xp.exp(-top[..., 0]))[..., None]
     slopes = xp.sigmoid(raw + RISE) if hasattr(xp, "sigmoid") else 1.0 / (1.0 + xp.exp(-(raw + RISE).clip(-60.0)))
-    slopes[..., 0] = 0.0
-    return (ratio * slopes.cumsum(-1)).clip(None, 1.0)
+    slopes[..., 0] = xp.log1p(xp.exp((raw[..., 0] + LEAST).clip(None, 60.0))) / ratio
+    return ratio * slopes.cumsum(-1)
 
 
 def values(xp: Any, weights: Weights, x: Any, h: Any, ratio: float) -> tuple[Any, Any]:
