@@ -217,7 +217,7 @@ class Envelope(Learner):
         n = max(0, self.t - self.last)
         missed = self.returns[:n] < self.targets[self.aimed[:n]] - SNAP * self.step
         count, misses = (np.bincount(self.aimed[:n], w, self.network.M) for w in (np.ones(n), missed))
-        return count, misses
+        return np.asarray(count, np.float64), np.asarray(misses, np.float64)
 
     def ahead(self) -> int:
         """Return the number of episodes before the next training, at most a block."""
