@@ -3,7 +3,7 @@
 In the models the value of the final policy is exact; a run has 30,000 episodes. The continuous problems are trading (the numbers
 of `bqrl.envs.mean_reversion`), a noisy CartPole with a cost and a storage of electricity. They are played as many copies at once,
 and a final policy is judged by 20,000 new episodes. PPO of Stable-Baselines3 and QR-DQN of sb3-contrib (default settings, no
-discount, a gradient step of QR-DQN per 8 steps) learn the mean in as many steps as the network has.
+discount, a gradient step of QR-DQN per step of the 32 copies) learn the mean in as many steps as the network has.
 
     python benchmarks/envelope.py --workers 16 --seeds 5 --out runs.jsonl
 
@@ -123,16 +123,14 @@ class Storage(Copies):
 
 
 WORLDS = {  # episodes; updates per episode and most needs of the network; level of CVaR
-    Trading: (64_000, {"updates": 0.2, "needs": 128}, 0.5),
+    Trading: (100_000, {"updates": 0.125, "needs": 64, "batch": 256}, 0.5),
     CartPole: (12_800, {"updates": 1.0, "needs": 128}, 0.1),
     Storage: (26_000, {"updates": 0.5, "needs": 128}, 0.1),
 }
-LONG = 128_000  # episodes of a further run of trading
 SECONDS = {
-    "long": 600,
-    "QRDQN": 350,
-    "Trading": 250,
-    "PPO": 200,
+    "Trading": 500,
+    "QRDQN": 400,
+    "PPO": 300,
     "Portfolio": 150,
     "Storage": 140,
     "PerishableInventory": 120,
@@ -191,7 +189,7 @@ def baseline(world, algorithm, steps, seed):
     torch.set_num_threads(1)
     bridge = Bridge(world.num_envs, world.single_observation_space, world.single_action_space)
     kind = stable_baselines3.PPO if algorithm == "PPO" else sb3_contrib.QRDQN
-    options = {"n_steps": 64} if algorithm == "PPO" else {"train_freq": 1, "gradient_steps": 4, "learning_starts": 2000}
+    options = {"n_steps": 64} if algorithm == "PPO" else {"train_freq": 1, "gradient_steps": 1, "learning_starts": 2000}
     options |= {} if algorithm == "PPO" else {"buffer_size": 200_000}
     model = kind("MlpPolicy", bridge, gamma=1.0, seed=seed, device="cpu", **options)
     model.learn(steps)
@@ -248,11 +246,9 @@ def all_jobs(seeds: int, episodes: int, comparison: int) -> list[dict]:
             jobs += [
                 here | {"learner": name, "objective": "mean", "level": 0.0, "params": {}} for name in ("PPO", "QRDQN")
             ]
-        jobs.append(base | {"problem": "Trading", "objective": "CVaR", "level": 0.5, "episodes": LONG, "seed": seed,
-                            "params": {"updates": 0.125, "needs": 128}})  # fmt: skip
 
     def cost(job: dict) -> float:
-        name = "long" if job["episodes"] == LONG else job["problem"] if job["learner"] == "envelope" else job["learner"]
+        name = job["problem"] if job["learner"] == "envelope" else job["learner"]
         return -SECONDS.get(name, 100)
 
     return sorted(jobs, key=cost)
@@ -262,13 +258,21 @@ def table(rows: list[dict]) -> str:
     """Return the means over the seeds, one line per learner, problem and objective."""
     groups: dict[tuple, list[dict]] = {}
     for row in rows:
-        groups.setdefault((row["problem"], row["learner"], row["objective"], row["level"], row["episodes"]), []).append(
-            row
-        )
+        groups.setdefault(
+            (
+                row["problem"],
+                row["learner"],
+                row["objective"],
+                row["level"],
+                row["episodes"],
+                json.dumps(row["params"]),
+            ),
+            [],
+        ).append(row)
     columns = ("optimum", "value", "share", "mean", "quantile 0.1", "CVaR 0.1", "CVaR 0.5", "seconds")
     lines = [
-        f"| problem | learner | objective | level | episodes | seeds | {' | '.join(columns)} | shares |",
-        "|---" * 15 + "|",
+        f"| problem | learner | objective | level | episodes | setting | seeds | {' | '.join(columns)} | shares |",
+        "|---" * 16 + "|",
     ]
     for key, found in groups.items():
         numbers = [f"{np.mean([row.get(name, np.nan) for row in found]):.4g}".replace("nan", "") for name in columns]
@@ -284,6 +288,8 @@ def main() -> None:
     parser.add_argument("--comparison", type=int, default=1, help="seeds of the continuous problems; 0 leaves them out")
     parser.add_argument("--episodes", type=int, default=EPISODES, help="in the models")
     parser.add_argument("--problem", action="append", help="only this one; may be repeated")
+    parser.add_argument("--objective", action="append", help="only quantile, CVaR or mean; may be repeated")
+    parser.add_argument("--learner", action="append", help="only envelope, PPO or QRDQN; may be repeated")
     parser.add_argument("--first-seed", type=int, default=0, help="seed 0 is replaced by this one")
     parser.add_argument("--set", type=json.loads, default={}, help="parameters of the learner, e.g. '{\"updates\": 3}'")
     parser.add_argument("--out", type=Path, help="file of finished runs, one JSON object per line")
@@ -297,7 +303,7 @@ def main() -> None:
     jobs = [
         job | {"seed": job["seed"] + given.first_seed}
         for job in jobs
-        if job["problem"] in (given.problem or [job["problem"]])
+        if all(job[name] in (getattr(given, name) or [job[name]]) for name in ("problem", "objective", "learner"))
     ]
     jobs = [job | {"params": job["params"] | given.set} if job["learner"] == "envelope" else job for job in jobs]
     jobs = [job for job in jobs if not any(job.items() <= row.items() for row in rows)]

@@ -63,7 +63,7 @@ def test_out_and_json(cli, tmp_path):
         ([], "Missing option '--policy', e.g. --policy today=rule.csv, or --policy always:ACTION"),
         (["--policy", "today="], "--policy must be a strategy, got 'today='; write e.g. today=rule.csv"),
         (["--policy", "a=random", "--policy", "a=always:wait"], "--policy a is given twice, the second time as 'always:wait'"),
-        (["--policy", "always:repair"], "strategy 'always:repair': 'always:repair' requires the action or a single"),
+        (["--policy", "always:repair"], "strategy 'always:repair': 'always:repair' requires, in every state that it meets,"),
         (["--policy", "wait"], "got 'wait'; did you mean 'always:wait'?"),
         (["--policy", "nothing.csv"], "there is no file nothing.csv"),
         (["--policy", "random", "--below", "nan"], "--below must be a number, got nan"),

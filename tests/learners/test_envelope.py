@@ -8,10 +8,11 @@ from box_envs import Walk
 import bqrl
 from bqrl.laws.objectives import Buffered, CVaR, Quantile
 from bqrl.learners.envelope import Envelope, Exploring
+from bqrl.learners.network import Batch
 from bqrl.learners.run import Run, learn
 from bqrl.mdp.files import write_arrays
 from bqrl.mdp.model import MDP
-from bqrl.policies.envelope import EnvelopePolicy
+from bqrl.policies.envelope import EnvelopePolicy, costs
 from bqrl.policies.target import TargetPolicy
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -95,12 +96,14 @@ def test_the_targets_of_a_batch_are_the_exact_backup(goal):
     batch = learner._batch()
     needs = learner.lo[batch.h][:, None] + learner.step * np.arange(learner.network.M)
     left = needs - batch.reward[:, None] * learner.scale
+    most = np.inf if learner.cvar else 1.0
     for togo in np.unique(learner.hi[1]), np.unique(learner.lo[1]):  # the next stage pays exactly this
         grid = learner.lo[1] + learner.step * np.arange(learner.network.M)
-        after = np.clip((grid - togo - 1e-3 * learner.step) / learner.d, 0.0, 1.0)
-        found = np.minimum(np.interp(batch.position, np.arange(learner.network.M), after) + batch.above, 1.0)
-        found = np.where(np.isnan(batch.known), found, batch.known)
-        exact = np.clip((left - np.where(batch.ended, 0.0, togo)[:, None]) / learner.d, 0.0, 1.0)
+        after = np.clip((grid - togo - 1e-3 * learner.step) / learner.d, 0.0, most)
+        position, above, known = (part.numpy() for part in learner.network.backup(batch))
+        found = np.minimum(np.interp(position, np.arange(learner.network.M), after) + above, most)
+        found = np.where(np.isnan(known), found, known)
+        exact = np.clip((left - np.where(batch.ended, 0.0, togo)[:, None]) / learner.d, 0.0, most)
         near = (
             np.abs(left - np.where(batch.ended, 0.0, togo)[:, None]) < 1e-2 * learner.step
         )  # where an indicator jumps
@@ -109,8 +112,39 @@ def test_the_targets_of_a_batch_are_the_exact_backup(goal):
         assert np.abs(found - exact)[compare].max() < 5e-3
 
 
+def test_losses_beyond_the_grid_of_cvar_are_told_apart():
+    """They once counted as the width of the grid, so that a position was held although it lost ever more."""
+    raw = np.array([[[-30.0, 0.0, 0.0]], [[10.0, 0.0, 0.0]], [[14.0, 0.0, 0.0]]], np.float32)
+    cost = costs(np, raw, 0.25)
+    assert np.all(np.diff(cost[:, 0], axis=0) > 1.0)  # in widths of the grid
+    assert cost[0, 0, 0] == pytest.approx(0.0, abs=1e-6)
+    learner = Run(gamble(), "envelope", CVaR(0.2), 60, 1).learner
+    learner.network.ratio = 0.25
+    batch = Batch(
+        *np.zeros((4, 1), np.int64),
+        *np.ones((1, 1), bool),
+        *np.zeros((3, 1), np.int64),
+        *np.full((1, 1), 40.0),
+        *np.zeros((4, 1)),
+    )
+    assert learner.network.backup(batch)[2][0, 0] == pytest.approx(10.0, abs=1e-2)
+
+
+def test_a_batch_has_the_shares_of_the_replay_memory():
+    work = Run(rare(gamble()), "envelope", 0.9, 60, 1)
+    for _ in range(60):
+        work.step()
+    learner: Envelope = work.learner
+    learner.sorted = 0  # sort again
+    batch, n = learner._batch(), learner.seen
+    stored = (learner.h[:n] * 4 + learner.x[:n]) * 2 + learner.a[:n]
+    share = np.bincount(stored, minlength=16) / n
+    found = np.bincount((batch.h * 4 + batch.x) * 2 + batch.action, minlength=16)
+    assert np.abs(found - share * batch.h.size).max() < 1.0 + 1e-9  # a random batch would be off by about 20
+
+
 def test_box_observations_with_masks(tmp_path):
-    record = learn(Walk(), "envelope", 0.5, 150, 1, horizon=4)  # Walk asserts that masked actions are not played
+    record = learn(Walk(), "envelope", 0.5, 300, 1, horizon=4)  # Walk asserts that masked actions are not played
     policy = record.final_policy
     assert isinstance(policy, EnvelopePolicy)
     assert record.scores == "none"
@@ -128,7 +162,7 @@ def test_box_observations_with_masks(tmp_path):
 
 
 def test_a_policy_for_boxes_is_saved_simulated_and_promised(tmp_path):
-    policy = learn(Walk(), "envelope", 0.5, 150, 1, horizon=4).final_policy
+    policy = learn(Walk(), "envelope", 0.5, 300, 1, horizon=4).final_policy
     bqrl.save(policy, tmp_path / "policy.npz")
     sample = bqrl.simulate(Walk(), bqrl.load(tmp_path / "policy.npz"), 100, 1)  # Walk asserts that masks are obeyed
     assert sample.promise(0.5) == 4.0
@@ -138,7 +172,7 @@ def test_a_policy_for_boxes_is_saved_simulated_and_promised(tmp_path):
 
 def test_copies_of_an_environment_are_played_side_by_side():
     copies = gym.vector.SyncVectorEnv([Walk] * 32)  # each asserts that masked actions are not played
-    record = learn(copies, "envelope", 0.5, 150, 1, horizon=4)
+    record = learn(copies, "envelope", 0.5, 300, 1, horizon=4)
     assert bqrl.simulate(Walk(), record.final_policy, 20, 1).promise(0.5) == 4.0
     assert set(record.returns) <= {-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0}
     few = [

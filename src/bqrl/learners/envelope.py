@@ -2,10 +2,10 @@
 
 A need n is chosen, not observed, so a transition (h, x, a, r, x') teaches what happens for every need at once:
 
-    J(h, x, a, n)  <-  min over a' of J(h + 1, x', a', n - r),    J at the end = clip(n, 0, d) / d
+    J(h, x, a, n)  <-  min over a' of J(h + 1, x', a', n - r)
 
-with d -> 0 for a quantile (J is then W, the probability of ending short) and d = the whole range of returns for CVaR. From J at
-the first stage follow the target z and its value:
+At the end J is 1{n > 0} for a quantile (J is then W, the probability of ending short) and max(n, 0) / d for CVaR, with the width
+d of the grid of needs. From J at the first stage follow the target z and its value:
 
     quantile    the largest z with W(z) < tau
     CVaR        the z that maximises z - d J(z) / tau
@@ -13,15 +13,16 @@ the first stage follow the target z and its value:
 Buffers between the two are refused: their value is max over z of a minimum over widths d, which needs one network per width. With
 a single width the learner found targets whose promise was far too high.
 
-The loss is the cross-entropy over all needs, of W itself or of the slopes of J. The next action is chosen by the current
-weights, per need, and valued by averaged weights. The needs of each stage span the returns still to come that were seen. For a
-quantile they are coarse at first and then narrow to the targets whose shortfall may be near tau, for CVaR to the returns of
-trials; their step is a multiple of the lattice of the rewards seen, if they have one. The episodes between two trainings are
-played at once, towards the present target or a random one, with random actions at a falling rate, each repeated for some
-stages (Dabney, Ostrovski and Barreto, 2021, "Temporally-extended epsilon-greedy exploration"). Some are trials without random
-actions: the minimum over noisy estimates is too low, and the rate at which trials miss their target, less the promised one,
-corrects it. In the last episodes of a quantile the network stays as it is, and the target with the best quantile in trials is
-chosen.
+The loss is a cross-entropy: of the masses of the return between the needs, whose sums are W, or of the slopes of J. The next
+action is chosen by the current weights, per need, and valued by averaged weights. A minimum over noisy estimates is too low, at
+every stage again; therefore a batch takes every k-th of the sorted transitions, which is less noisy than a random one. The needs
+of each stage span the returns still to come that were seen. For a quantile they are coarse at first and then narrow to the
+targets whose shortfall may be near tau, for CVaR to the returns of trials; their step is a multiple of the lattice of the rewards
+seen, if they have one. The episodes between two trainings are played at once, towards the present target or a random one, with
+random actions at a falling rate, each repeated for some stages (Dabney, Ostrovski and Barreto, 2021, "Temporally-extended
+epsilon-greedy exploration"). Some are trials without random actions: the rate at which they miss their target, less the promised
+one, corrects the promise. In the last episodes of a quantile the network stays as it is, and the target with the best quantile in
+trials is chosen.
 
 Deviation from the exact recursion of `planners/target.py`: everything is estimated, so nothing is certified. Simulate the
 policy on new episodes for a statement with confidence.
@@ -39,7 +40,7 @@ import numpy as np
 from bqrl.checks import number, whole
 from bqrl.laws.objectives import CVaR, Quantile, averaged_levels
 from bqrl.learners.box_world import BoxEpisode
-from bqrl.learners.network import Batch, Network
+from bqrl.learners.network import SHARP, Batch, Network
 from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, strip_prefix
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, action_dtype
 from bqrl.mdp.find_grid import reward_step
@@ -49,7 +50,7 @@ from bqrl.policies.protocol import Policy
 from bqrl.policies.target import TargetPolicy
 
 WARM = 200  # episodes of random actions at first
-BLOCK, BATCH = 32, 256  # episodes between trainings, and transitions per gradient step
+BLOCK = 32  # episodes between trainings
 STEPS = 4  # gradient steps with the same targets
 HIDDEN, POLYAK, MEAN_WEIGHT = 128, 0.05, 0.02
 FIRST_EPSILON, LAST_EPSILON = 1.0, 0.05  # rates of random actions
@@ -59,11 +60,13 @@ RANDOM_TARGETS, TRIALS = 0.5, 0.25  # shares of episodes towards a random target
 FINAL = 0.2  # share of the episodes, at the end, in which the network stays as it is and targets are tried
 COARSE, CHECKS = 64, (0.125, 0.25, 0.375)  # needs at first, and shares of the training after which the grid is narrowed
 CATCH_UP = 1000  # episodes whose updates a new network receives at once
+AGAIN = 1.1  # growth of the replay memory after which it is sorted again
 FEW = 50  # final trials below which a target is not chosen
-WINDOW, PRIOR = 1000, 100.0  # trials that correct the network's promise, and trials for which its promise counts
+ERRORS = (-2.0, 1.0)  # final trials play the largest target that is safe with a number of standard errors between these
+WINDOW, PRIOR = 1000, 300.0  # trials that correct the network's promise, and trials for which its promise counts
 REPLAY = 2_000_000  # numbers kept; a transition has one for each feature and one more
 RECENT = 256  # first observations that the promise averages
-COUNTS = ("t", "seen", "tried", "begun", "checked")
+COUNTS = ("t", "seen", "sorted", "tried", "begun", "checked")
 MANY_REWARDS = 1000  # distinct rewards beyond which no lattice is sought
 
 
@@ -80,6 +83,8 @@ class Envelope(Learner):
         Gradient steps per episode.
     learning_rate
         First learning rate; it falls linearly.
+    batch
+        Transitions per gradient step.
     device
         Device of PyTorch.
     """
@@ -91,12 +96,12 @@ class Envelope(Learner):
 
     def __init__(
         self, task: Task, rng: np.random.Generator, needs: int = 256, updates: float = 1.0, learning_rate: float = 3e-3,
-        device: str = "cpu",
+        batch: int = 512, device: str = "cpu",
     ) -> None:  # fmt: skip
         super().__init__(task, rng)
         self.needs, self.updates = whole(needs, "needs", 4), number(updates, "updates", 0.0, ends="(]")
         self.learning_rate = number(learning_rate, "learning_rate", 0.0, ends="(]")
-        self.device = device
+        self.batch, self.device = whole(batch, "batch", 1), device
         self.tau, beta = averaged_levels(task.objective)
         self.cvar = beta > 0.0
         self.warm = min(WARM, max(1, task.episodes // 10))
@@ -112,11 +117,14 @@ class Envelope(Learner):
         self.centre, self.spread = np.zeros(d), np.ones(d)
         self.lo, self.hi = np.zeros(task.H), np.zeros(task.H)  # ends of the grid
         self.least, self.most = np.zeros(task.H), np.zeros(task.H)  # returns still to come that were seen
-        # sums of rewards before each stage that were seen
-        self.poorest, self.richest = np.zeros(task.H), np.zeros(task.H)
+        self.poorest, self.richest = (
+            np.zeros(task.H),
+            np.zeros(task.H),
+        )  # sums of rewards before each stage that were seen
         self.low, self.high = -math.inf, math.inf  # targets that the grid must hold
         self.checked = 0
         self.rewards = np.zeros(0)  # distinct rewards seen
+        self.order, self.sorted = np.zeros(0, np.int64), 0  # the sorted transitions, and how many were seen then
         self.trials = np.full(BLOCK, -1)  # columns of the targets of episodes without random actions
         self.begun = 0  # the first episode of the block
         self.excess, self.tried = np.zeros(WINDOW), 0  # misses less the promised shortfall, per trial
@@ -177,7 +185,7 @@ class Envelope(Learner):
             best = float(z[self._largest(0.0)])
             return best, best
         return max(
-            ((float(z[k]), self._tested(k)) for k in np.flatnonzero(self.tests >= FEW).tolist()),
+            ((float(z[k]), self._tested(k)) for k in np.flatnonzero(self._tests()[0] >= FEW).tolist()),
             key=itemgetter(1),
             default=(self.target, self.value),
         )
@@ -197,23 +205,19 @@ class Envelope(Learner):
 
     def _largest(self, errors: float) -> int:
         """Return the column of the largest target whose shortfall, with a number of standard errors added, is below tau."""
-        number = PRIOR + self.tests
-        cost = (PRIOR * (self.curve + self._bias()) + self.misses) / number
+        tests, misses = self._tests()
+        number = PRIOR + tests
+        cost = (PRIOR * (self.curve + self._bias()) + misses) / number
         cost = cost + errors * np.sqrt(self.tau * (1.0 - self.tau) / number)
         safe = np.flatnonzero((cost < self.tau) & (self.targets <= self.hi[0] + SNAP * self.step))
         return int(safe[-1]) if safe.size else 0
 
-    @property
-    def tests(self) -> FloatArray:
-        """Number of final trials per target."""
-        return np.bincount(self.aimed[: max(0, self.t - self.last)], minlength=self.network.M).astype(np.float64)
-
-    @property
-    def misses(self) -> FloatArray:
-        """Number of final trials per target that missed it."""
+    def _tests(self) -> tuple[FloatArray, FloatArray]:
+        """Return the number of final trials per target, and of those that missed it."""
         n = max(0, self.t - self.last)
         missed = self.returns[:n] < self.targets[self.aimed[:n]] - SNAP * self.step
-        return np.bincount(self.aimed[:n], missed, minlength=self.network.M).astype(np.float64)
+        count, misses = (np.bincount(self.aimed[:n], w, self.network.M) for w in (np.ones(n), missed))
+        return np.asarray(count, np.float64), np.asarray(misses, np.float64)
 
     def ahead(self) -> int:
         """Return the number of episodes before the next training, at most a block."""
@@ -226,7 +230,7 @@ class Envelope(Learner):
         self.begun, self.trials[:] = self.t, -1
         targets, epsilon = np.full(n, self.target), np.ones(n)
         if self.t >= self.last:  # on both sides of the best target
-            self.trials[:n] = [self._largest(errors) for errors in self.rng.uniform(-1.5, 1.5, n)]
+            self.trials[:n] = [self._largest(errors) for errors in self.rng.uniform(*ERRORS, n)]
         elif self.t >= self.warm:
             kind, epsilon[:] = self.rng.random(n), np.interp(self.progress, (0.0, FALL), (FIRST_EPSILON, LAST_EPSILON))
             at_random = (kind >= TRIALS) & (kind < TRIALS + RANDOM_TARGETS)
@@ -281,7 +285,7 @@ class Envelope(Learner):
         if trial < 0:
             return
         short = self.targets[trial] - total
-        missed = float(np.clip((short - SNAP * self.step) / self.d, 0.0, 1.0))
+        missed = float(np.clip((short - SNAP * self.step) / self.d, 0.0, math.inf if self.cvar else 1.0))
         if self.t < self.last:
             self.excess[self.tried % WINDOW] = missed - self.curve[trial]
             self.reached[self.tried % WINDOW] = total
@@ -336,7 +340,7 @@ class Envelope(Learner):
         """Return whether the grid of targets has changed.
 
         For a quantile it narrows to the targets whose shortfall may be near tau, and widens if the best target is near its end;
-        for CVaR it narrows to the returns of trials, and what is lost below its lowest need is not counted.
+        for CVaR it narrows to the returns of trials.
         """
         z, cost, reached = self.targets, self.curve + self._bias(), self.reached[: min(WINDOW, self.tried)]
         on_lattice, first = self.step <= self._lattice() * (1.0 + SNAP), self.checked == 0
@@ -351,8 +355,8 @@ class Envelope(Learner):
         else:
             near = np.flatnonzero((cost > self.tau / 4.0) & (cost < self.tau + 0.25 * (1.0 - self.tau)))
             low, high = (float(z[near[0]]), float(z[near[-1]])) if near.size else (float(z[0]), float(z[-1]))
-            low = (
-                min(low, float(np.quantile(reached, self.tau / 4.0, method="nearest"))) if reached.size else float(z[0])
+            low = min(
+                low, float(np.quantile(reached, self.tau / 4.0, method="nearest")) if reached.size else float(z[0])
             )
             low, high = low - 2.0 * self.step, high + 2.0 * self.step
         narrow = not on_lattice and min(high, self.hi[0]) - low < 0.5 * (self.hi[0] - self.lo[0])
@@ -382,28 +386,32 @@ class Envelope(Learner):
         self.step = span / (self.network.M - 2)
         if 0.0 < lattice < span * (1.0 + SNAP):
             self.step = lattice * max(1.0, math.ceil(self.step / lattice - SNAP))
-        self.d = span if self.cvar else 1e-6 * self.step
+        self.d = span if self.cvar else self.step / SHARP
         self.network.ratio = self.step / self.d if self.cvar else 0.0
 
     def _scaled(self, x: Any) -> Any:
         return standardise(x, self.centre, self.spread) if self.task.features else x
 
     def _batch(self) -> Batch:
-        """Return a random batch of transitions with what is known about the needs that they leave."""
-        i = self.rng.integers(min(self.seen, self.h.size), size=BATCH * STEPS)
+        """Return a batch of transitions with what is known about the needs that they leave.
+
+        It takes every k-th of the sorted transitions from a random one on: a stage, state and action has the share of its
+        outcomes in the memory, which a random sample has on average only.
+        """
+        if self.seen > AGAIN * self.sorted:
+            n, self.sorted = min(self.seen, self.h.size), self.seen
+            keys = (self.r, self.a, self.h) if self.task.features else (self.x_next, self.r, self.a, self.x, self.h)
+            self.order = np.lexsort(tuple(key[:n] for key in keys))
+        places = (np.arange(self.batch * STEPS) + self.rng.random()) * (self.order.size / (self.batch * STEPS))
+        i = self.order[places.astype(np.int64).reshape(-1, STEPS).T.ravel()]  # every step has a share of everything
         h, r, ended = self.h[i], self.r[i], self.ended[i]
         after = np.minimum(h + 1, self.task.H - 1)
-        slack = SNAP * self.step
-        left = (self.lo[h] - r)[:, None] + self.step * np.arange(self.network.M)
-        low, high = self.lo[after][:, None], self.hi[after][:, None]
-        at_end = np.clip((left - slack) / self.d, 0.0, 1.0)
-        known = np.where(ended[:, None], at_end, np.where(left <= self.least[after][:, None] + slack, 0.0, np.nan))
         x_next = self.x_next[i]
         mask = self.mask[i] if self.available is None else self.available[after, x_next]
+        ends = (part[after] / self.step for part in (self.lo, self.hi, self.least, self.most))
         return Batch(
-            x=self._scaled(self.x[i]), h=h, action=self.a[i], reward=r / self.scale, ended=ended, x_next=self._scaled(x_next),
-            h_next=after, mask=mask, position=np.maximum(np.minimum(left, high) - low, 0.0) / self.step,
-            above=np.maximum(left - self.most[after][:, None] - slack, 0.0) / self.d, known=known,
+            self._scaled(self.x[i]), h, self.a[i], r / self.scale, ended, self._scaled(x_next), after, mask,
+            (self.lo[h] - r) / self.step, *ends,
         )  # fmt: skip
 
     stored = (
@@ -414,7 +422,7 @@ class Envelope(Learner):
 
     def state(self) -> dict[str, Any]:
         """Return the network, the replay memory and the counters as plain arrays."""
-        flat = super().state() | {name: getattr(self, name) for name in ("rewards", *self.numbers)}
+        flat = super().state() | {name: getattr(self, name) for name in ("rewards", "order", *self.numbers)}
         counts = {name: getattr(self, name) for name in COUNTS}
         return flat | counts | {"M": self.network.M} | add_prefix("net_", self.network.state())
 
@@ -424,7 +432,7 @@ class Envelope(Learner):
         self._build(whole(int(state["M"]), "M", 2))
         self.rng.bit_generator.state = stream  # building draws weights
         super().restore(state)
-        self.rewards = np.array(state["rewards"], np.float64)
+        self.rewards, self.order = np.array(state["rewards"], np.float64), np.array(state["order"], np.int64)
         for name in self.numbers:
             setattr(self, name, float(state[name]))
         for name in COUNTS:

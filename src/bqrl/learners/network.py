@@ -16,15 +16,17 @@ import numpy as np
 from bqrl.checks import bad_value
 from bqrl.learners.protocol import add_prefix, stored_array, strip_prefix
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
-from bqrl.policies.envelope import WEIGHTS, features, group_size, rising, scores, values, weight_shapes
+from bqrl.mdp.grid import SNAP
+from bqrl.policies.envelope import LEAST, RISE, WEIGHTS, features, group_size, scores, values, weight_shapes
 
 ROWS = 4  # states and stages select rows of weights, which begin as if they had this many inputs
 MEANS = 32  # fewest columns of the means, if there are as many needs; a column serves a group of needs
+SHARP = 1e6  # slope of the cost of a quantile at the end, per step of the grid
 PARTS = ("weights", "averaged", "exp_avg", "exp_avg_sq")  # the last two belong to Adam
 
 
 class Batch(NamedTuple):
-    """Transitions to learn from; M needs each. `known` holds costs of needs that are settled and nan for the others."""
+    """Transitions to learn from."""
 
     x: Any  # (b,) states or (b, features)
     h: IntArray  # (b,)
@@ -34,9 +36,11 @@ class Batch(NamedTuple):
     x_next: Any
     h_next: IntArray  # (b,)
     mask: BoolArray  # (b, A) allowed actions after the transition
-    position: FloatArray  # (b, M) column of the need that is left, in the grid of the next stage
-    above: FloatArray  # (b, M) cost to add because the need that is left lies above the grid
-    known: FloatArray  # (b, M)
+    left: FloatArray  # (b,) what the smallest need leaves, in steps of the grid; so are the next four
+    low: FloatArray  # (b,) ends of the grid of the next stage
+    high: FloatArray
+    least: FloatArray  # (b,) least and most return that was seen from the next stage on
+    most: FloatArray
 
 
 class Network:
@@ -55,7 +59,8 @@ class Network:
         for name in WEIGHTS:
             bound = 1.0 / np.sqrt(fan.get(name, width))
             start[name] = rng.uniform(-bound, bound, shapes[name]).astype(np.float32)
-        self._set({part: start if part in ("weights", "averaged") else _zeros(start) for part in PARTS})
+        zeros = {name: np.zeros_like(array) for name, array in start.items()}
+        self._set({"weights": start, "averaged": start, "exp_avg": zeros, "exp_avg_sq": zeros})
 
     def _set(self, parts: dict[str, dict[str, Any]]) -> None:
         """Take over the arrays of the four parts as tensors."""
@@ -106,6 +111,8 @@ class Network:
     def _values(self, weights: dict[str, Any], x: Any, h: Any) -> tuple[Any, Any]:
         """Return costs and means, both (rows, A, M)."""
         cost, means = values(self.torch, weights, x, h, self.ratio)
+        group = group_size(self.M, weights["means_bias"])
+        means = means.repeat_interleave(group, 2)[..., : self.M] if group > 1 else means
         return cost.transpose(0, 1), means.transpose(0, 1)
 
     def _best(self, cost: Any, means: Any, mask: Any) -> Any:
@@ -127,39 +134,53 @@ class Network:
                 self._step(x, h, rows, cost[i], mean[i], rate)
 
     def _targets(self, batch: Batch) -> tuple[Any, Any]:
-        """Return the costs, or their slopes, and the means that the outputs move towards."""
+        """Return the masses, or the first cost and the slopes of the others, and the means that the outputs move towards."""
         torch = self.torch
         with torch.no_grad():
             first, which = self._distinct(batch)
             x_next, h_next, mask = (self._tensor(part[first]) for part in (batch.x_next, batch.h_next, batch.mask))
             chosen = self._best(*self._values(self.weights, x_next, h_next), mask)[:, None]
             after, means = (part.gather(1, chosen)[:, 0][which] for part in self._values(self.averaged, x_next, h_next))
-            position, known = self._tensor(batch.position).float(), self._tensor(batch.known).float()
-            cost = (interpolate(after, position) + self._tensor(batch.above).float()).clip(max=1.0)
+            position, above, known = self.backup(batch)
+            cost = interpolate(after, position) + above
             cost = torch.where(known.isnan(), cost, known)
             group = group_size(self.M, self.weights["means_bias"])
             mean = interpolate(means, position[:, ::group]).masked_fill(self._tensor(batch.ended)[:, None], 0.0)
             mean = mean + self._tensor(batch.reward).float()[:, None]
-            if self.ratio > 0.0:  # the logits are those of slopes
-                cost = (cost.diff(dim=1) / self.ratio).clip(0.0, 1.0)
-            return cost, mean
+            if self.ratio > 0.0:
+                return torch.cat([cost[:, :1], (cost.diff(dim=1) / self.ratio).clip(0.0, 1.0)], 1), mean
+            ends = torch.zeros_like(cost[:, :1])
+            return torch.cat([ends, cost.clip(max=1.0).cummax(1).values, ends + 1.0], 1).diff(dim=1), mean
+
+    def backup(self, batch: Batch) -> tuple[Any, Any, Any]:
+        """Return, for every need, its column at the next stage, the cost of what lies above the grid, and its cost if settled.
+
+        All are (rows, M); the last is nan where the network has to tell.
+        """
+        torch, steep = self.torch, self.ratio or SHARP
+        start, low, high, least, most = (self._tensor(part)[:, None] for part in batch[-5:])
+        left = start + torch.arange(self.M, device=self.device)
+        at_end = (steep * (left - SNAP)).clip(0.0, None if self.ratio > 0.0 else 1.0)
+        known = torch.where(left <= least + SNAP, 0.0, torch.nan)
+        known = torch.where(self._tensor(batch.ended)[:, None], at_end, known)
+        position = (left.minimum(high) - low).clip(0.0)
+        return position.float(), (steep * (left - most - SNAP)).clip(0.0).float(), known.float()
 
     def _step(self, x: Any, h: Any, rows: list[int], cost: Any, mean: Any, rate: float) -> None:
         """Take one step of Adam; `rows` counts the transitions of each action, which follow each other."""
         torch, w = self.torch, self.weights
         z = features(w, x, h).split(rows)  # one matrix product per action, on its rows only
         raw, means = (
-            torch.cat(
-                [
-                    torch.addmm(bias, part, matrix)
-                    for part, matrix, bias in zip(z, w[name].unbind(), w[f"{name}_bias"].unbind(), strict=True)
-                ]
-            )
+            torch.cat([torch.addmm(*one) for one in zip(w[f"{name}_bias"].unbind(), z, w[name].unbind(), strict=True)])
             for name in ("needs", "means")
         )
-        logits = rising(torch, raw, self.ratio)[:, int(self.ratio > 0.0) :]
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, cost)
-        loss = loss + torch.nn.functional.mse_loss(means, mean)
+        loss = torch.nn.functional.mse_loss(means, mean)
+        if self.ratio > 0.0:
+            first = torch.nn.functional.softplus(raw[:, 0] + LEAST)
+            loss = loss + torch.nn.functional.mse_loss(first, cost[:, 0])
+            loss = loss + torch.nn.functional.binary_cross_entropy_with_logits(raw[:, 1:] + RISE, cost[:, 1:])
+        else:
+            loss = loss + torch.nn.functional.cross_entropy(torch.nn.functional.pad(raw, (0, 1)), cost)
         self.adam.zero_grad()
         loss.backward()
         self.adam.param_groups[0]["lr"] = rate
@@ -220,7 +241,3 @@ def check_device(torch: Any, device: Any) -> str:
         rule = "be a device of PyTorch on this machine"
         raise bad_value("device", device, rule, f"{device!r} ({reason})", remedy="use device='cpu'") from None
     return str(device)
-
-
-def _zeros(arrays: dict[str, Any]) -> dict[str, Any]:
-    return {name: np.zeros_like(array) for name, array in arrays.items()}

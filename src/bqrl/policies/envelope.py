@@ -5,8 +5,9 @@ still to come, one per action and group of needs. The cost is the shortfall W, t
 E max(n - G, 0) / d.
 
     z       = relu(relu(input(x) + stage(h)) @ hidden),    m = z @ means
-    W       = sigmoid(cumulative sum of softplus(z @ needs))            rises with the need
-    J       = ratio * cumulative sum of sigmoid(z @ needs)              ratio = step / d: slopes lie in [0, 1], and J(lowest) = 0
+    W       = cumulative sum of softmax(z @ needs, 0)         masses of the return between the needs, the last above them
+    J       = softplus of the first of z @ needs + ratio * cumulative sum of the sigmoids of the others
+              ratio = step / d: slopes lie in [0, 1], and J(lowest) is what is lost below the lowest need
     action  = argmin over a of the cost minus weight * m
 
 Once a target is safe or lost, all actions have the same cost, and the mean decides.
@@ -25,7 +26,10 @@ from bqrl.mdp.grid import Lattice, grid_from_arrays
 from bqrl.policies.protocol import Policy
 
 WEIGHTS = ("input", "stage", "hidden", "hidden_bias", "needs", "needs_bias", "means", "means_bias")
-FIRST, RISE = -2.0, -2.0  # offsets of the logits: at first the smallest need is almost safe, and costs rise slowly
+LEAST, RISE = (
+    -8.0,
+    -2.0,
+)  # offsets of the first cost and of the logits of slopes: at first costs are near 0 and rise slowly
 FAR = 10.0  # observations count as at most this many standard deviations from their mean
 TIE = 0.02  # W (1 - W) from which the mean does not count
 Weights = Mapping[str, Any]
@@ -43,34 +47,25 @@ def features(weights: Weights, x: Any, h: Any) -> Any:
     return ((seen + weights["stage"][h]).clip(0.0) @ weights["hidden"] + weights["hidden_bias"]).clip(0.0)
 
 
-def rising(xp: Any, raw: Any, ratio: float) -> Any:
-    """Return logits of the costs from the raw outputs (..., M): of the shortfalls if `ratio` is 0, else of the slopes.
+def costs(xp: Any, raw: Any, ratio: float) -> Any:
+    """Return the costs of the needs from the raw outputs (..., M).
 
     `xp` is the module of the arrays, NumPy or PyTorch, so that training and acting share one formula.
     """
-    raw = raw + RISE
-    if ratio > 0.0:
-        return raw
-    softplus = xp.nn.functional.softplus if hasattr(xp, "nn") else lambda v: xp.logaddexp(v, xp.float32(0.0))
-    return xp.concatenate([raw[..., :1] + FIRST, softplus(raw[..., 1:])], -1).cumsum(-1)
-
-
-def costs(xp: Any, logits: Any, ratio: float) -> Any:
-    """Return the costs of the needs."""
-    share = 1.0 / (1.0 + xp.exp(-logits.clip(-60.0, 60.0)))
-    if ratio == 0.0:
-        return share
-    rise = xp.concatenate([xp.zeros_like(share[..., :1]), share[..., 1:]], -1)
-    return (ratio * rise.cumsum(-1)).clip(0.0, 1.0)
+    if ratio == 0.0:  # the outputs are logits of masses of the return, beside a last one of 0
+        top = xp.amax(raw, -1, keepdims=True).clip(0.0)
+        mass = xp.exp(raw - top)
+        return mass.cumsum(-1) / (mass.sum(-1) + xp.exp(-top[..., 0]))[..., None]
+    slopes = xp.sigmoid(raw + RISE) if hasattr(xp, "sigmoid") else 1.0 / (1.0 + xp.exp(-(raw + RISE).clip(-60.0)))
+    slopes[..., 0] = xp.log1p(xp.exp((raw[..., 0] + LEAST).clip(None, 60.0))) / ratio
+    return ratio * slopes.cumsum(-1)
 
 
 def values(xp: Any, weights: Weights, x: Any, h: Any, ratio: float) -> tuple[Any, Any]:
-    """Return the costs and the means of all actions and needs, both (A, rows, M): a matrix product per action."""
+    """Return costs (A, rows, M) and means (A, rows, groups) of all actions and needs: a matrix product per action."""
     z = features(weights, x, h)
-    cost = costs(xp, rising(xp, z @ weights["needs"] + weights["needs_bias"][:, None], ratio), ratio)
-    means = z @ weights["means"] + weights["means_bias"][:, None]
-    M = cost.shape[-1]
-    return cost, means[..., np.arange(M) // group_size(M, weights["means_bias"])]
+    cost = costs(xp, z @ weights["needs"] + weights["needs_bias"][:, None], ratio)
+    return cost, z @ weights["means"] + weights["means_bias"][:, None]
 
 
 def group_size(M: int, means_bias: Any) -> int:
@@ -150,7 +145,7 @@ class EnvelopePolicy(Policy):
         self.grid, self.target, self.weight, self.ratio = grid, float(target), float(weight), float(ratio)
         self.centre, self.spread = read_only(centre), read_only(spread)
         self.H, self.M = len(self.weights["stage"]), int(grid.size[0])
-        self.A = len(self.weights["needs_bias"])
+        self.A, self.group = len(self.weights["needs_bias"]), group_size(self.M, self.weights["means_bias"])
 
     def start(self, u: float | None = None) -> float:
         """Return the first need, which is the target."""
@@ -178,7 +173,7 @@ class EnvelopePolicy(Policy):
         scaled = standardise(s, self.centre, self.spread)
         every = values(np, self.weights, scaled, np.full(len(scaled), h), self.ratio)
         rows, columns = np.arange(len(scaled)), self.grid.column(h, memory, 0)
-        cost, means = (part[:, rows, columns].T for part in every)
+        cost, means = every[0][:, rows, columns].T, every[1][:, rows, columns // self.group].T
         allowed = np.ones_like(cost, bool) if mask is None else mask
         return scores(np, cost, means, allowed, self.weight, self.ratio).argmin(axis=1)
 
