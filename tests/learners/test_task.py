@@ -1,3 +1,5 @@
+import re
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -315,3 +317,11 @@ def test_an_attribute_named_p_that_is_no_table_is_not_read(attribute):
     record, plain = (learn(one, "sarsa", 0.5, 20, 1, horizon=8) for one in (env, Corridor()))
     assert record.scores == "none"
     assert record.returns.tobytes() == plain.returns.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("Inventry", "did you mean 'Inventory'?"), ("rule.csv", "pass bqrl.load(path)")]
+)
+def test_an_unknown_name_gets_the_nearest_one_or_the_way_to_a_file(name, remedy):
+    with pytest.raises(ArgumentError, match=re.escape(remedy)):
+        learn(name, episodes=1)

@@ -22,7 +22,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import VectorEnv
 
-from bqrl.checks import bad_value
+from bqrl.checks import bad_value, nearest
 from bqrl.envs import make, names
 from bqrl.errors import SizeError
 from bqrl.learners.box_world import BoxWorld
@@ -58,7 +58,8 @@ def pose(
         _check_no_bins(bins)
         mdp = _replace(problem, horizon, start, events_observed)
         return mdp, _task(mdp, grant, facts), ModelWorld(mdp, rng)
-    remedy = "pass bqrl.load(path) for a file"
+    near = nearest(problem, names(), listed=False) if isinstance(problem, str) else ""
+    remedy = near.removeprefix("; ") or "pass bqrl.load(path) for a file"
     many = isinstance(problem, VectorEnv)
     env = problem if many else make_environment(problem, "problem", "be a known problem or environment", remedy)
     core, plain = env.unwrapped, not many and changing_wrapper(env) is None
