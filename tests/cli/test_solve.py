@@ -244,6 +244,13 @@ def test_out_serves_every_kind_of_plan(cli, tiny, tmp_path, asked):
     assert json.loads(out) == {"page": str(tmp_path / "out" / "report.html")}
 
 
+def test_out_serves_a_plan_in_32_bits(cli, tmp_path):
+    asked = ("solve", "SafeOrRisky", "--tau", 0.1, "--precision", "float32", "--out", tmp_path / "plan")
+    assert cli(*asked)[0] == 0
+    policy = bqrl.load(tmp_path / "plan" / "policy_tau0p1.npz")
+    assert bqrl.evaluate("SafeOrRisky", policy).quantile(0.1) == 12.0
+
+
 def test_without_altair_only_the_charts_are_missing(cli, tiny, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     code, _, err = cli("solve", tiny, "--tau", 0.4, "--out", tmp_path / "out", "--json")

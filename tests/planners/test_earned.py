@@ -118,6 +118,9 @@ def test_too_many_pairs_are_refused_if_required_and_bracketed_if_not():
     assert not bqrl.solve(mdp, 0.1).exact
     with pytest.raises(ValueError, match="only CVaR"):
         bqrl.solve(mdp, 0.1, 0.05, pairs=True)
+    for goal in (bqrl.Quantile(0.1), bqrl.Chance(1.0)):
+        with pytest.raises(ValueError, match="pairs must be omitted with float32, got True; omit precision"):
+            bqrl.solve(mdp, goal, pairs=True, precision="float32")
 
 
 @pytest.mark.parametrize("staged", [False, True])

@@ -180,7 +180,7 @@ def test_tables_that_do_not_fit_anywhere_are_refused_with_what_would():
     assert policy.near is None
     with pytest.raises(SizeError, match=r"the tables of all needs must fit .* give folder for checkpoints"):
         policy.act(0, 0, 60.0)
-    with pytest.raises(SizeError, match=r"computes its .* decisions on demand; raise max_bytes, or store"):
+    with pytest.raises(SizeError, match=r"computes its .* decisions on demand; raise max_bytes .*, or store"):
         policy.arrays()
 
 

@@ -101,6 +101,11 @@ def test_policies_of_other_models_are_refused():
         bqrl.evaluate(model, np.full(model.S, 5))
     with pytest.raises(ValueError, match="points must be omitted for a StepModel"):
         bqrl.guarantee_curve(model, points=10)
+    for goal in (bqrl.Quantile(0.1), bqrl.Chance(1.0)):
+        with pytest.raises(
+            ValueError, match="pairs must be omitted for a StepModel, got True; build it with stored=True"
+        ):
+            bqrl.solve(model, goal, pairs=True)
 
 
 def test_tables_on_demand_serve_models_without_a_table(tmp_path):

@@ -151,9 +151,8 @@ def push_stages(group, sums, probability, flat, begin, target, work):
                 continue
             first, own = base + s * A, begin[h] + s * width
             for c in range(own, own + width):
-                if flat[c] >= A or (
-                    c > own and flat[c] == flat[c - 1]
-                ):  # tables may hold anything where no episode comes
+                # tables may hold anything where no episode comes
+                if flat[c] >= A or (c > own and flat[c] == flat[c - 1]):
                     continue
                 for i in range(stages.start[first + flat[c]], stages.start[first + flat[c] + 1]):
                     t = stages.successor[i]

@@ -76,7 +76,7 @@ def plan_chance(
 ) -> Plan:  # fmt: skip
     """Return the policy with the best probability of reaching the target; without an exact grid, a bracket."""
     room = check_room(max_bytes, folder, precision, cluster)
-    met = None if room.single or isinstance(mdp, StepModel) else choose_pairs(mdp, pairs, points, room)
+    met = choose_pairs(mdp, pairs, points, room)
     policy: Policy
     details: dict[str, Any]
     notes: tuple[Fact, ...] = ()

@@ -199,7 +199,7 @@ def guarantee_curve(
         if averaged:
             raise bad_type("mdp", mdp, "be an MDP for a CVaR curve", "a StepModel", remedy="build it with stored=True")
         return curve_over(mdp, points=points, room=room, keep=keep, tick=tick)
-    pairs = None if keep or room.single else choose_pairs(mdp, None, points, room, averaged=averaged)
+    pairs = None if keep else choose_pairs(mdp, None, points, room, averaged=averaged)
     if pairs is not None and pairs.moves * pairs.returns.size <= MAX_CURVE_WORK:
         return cvar_on_pairs(pairs) if averaged else curve_on_pairs(pairs)
     if averaged:

@@ -215,7 +215,7 @@ def solve(
         choices.pop("randomized", None)
     solver = find_solver(SOLVERS, goal, planner, choices, options, near=NAMED)
     if isinstance(problem, StepModel) and solver.plan not in (plan_target, plan_chance):
-        remedy = "plan for Quantile or Chance, or build the model with stored=True"
+        remedy = "plan for Quantile or Chance without them, or build the model with stored=True"
         raise bad_type("mdp", mdp, f"be an MDP for {goal.label} with these arguments", "a StepModel", remedy=remedy)
     given = options | choices
     solver.check(problem, given)

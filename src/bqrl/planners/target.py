@@ -363,7 +363,7 @@ def curve_at(
     room: Room, tick: Callable[[int], None] | None = None,
 ) -> GuaranteeCurve:  # fmt: skip
     """Return the curve of `plan_target`; over many pairs only the points that decide at this level."""
-    met = None if room.single or isinstance(mdp, StepModel) else choose_pairs(mdp, pairs, points, room)
+    met = choose_pairs(mdp, pairs, points, room)
     if met is not None:
         return curve_on_pairs(met, None if met.moves * met.returns.size <= QUICK_CURVE else tau)
     curve = curve_over(mdp, points=points, room=room, tick=tick, or_rounded=gap is not None)
@@ -378,14 +378,21 @@ def finer_size(points: int, excess: float) -> int:
 
 
 def choose_pairs(
-    mdp: MDP, wanted: bool | None, points: int | None, room: Room, *, averaged: bool = False
+    mdp: MDP | StepModel, wanted: bool | None, points: int | None, room: Room, *, averaged: bool = False
 ) -> MetPairs | None:
     """Return the pairs that can be met if they are to be used instead of a grid, else None.
 
     `wanted` True requires them and False forbids them. None uses them if they are few and either no exact grid fits into
     memory or the sweep on it would be far more work. With `averaged` the planner requires a lattice; otherwise any exact grid
-    serves.
+    serves. Pairs require a stored model, and their probabilities have 64 bits.
     """
+    if room.single or isinstance(mdp, StepModel):
+        if wanted:
+            remedy = "omit precision" if room.single else "build it with stored=True"
+            raise bad_value(
+                "pairs", True, f"be omitted {'with float32' if room.single else 'for a StepModel'}", remedy=remedy
+            )
+        return None
     if wanted is False or (wanted is None and points is not None):
         return None
     if averaged:

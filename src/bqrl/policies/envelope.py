@@ -26,10 +26,8 @@ from bqrl.mdp.grid import Lattice, grid_from_arrays
 from bqrl.policies.protocol import Policy
 
 WEIGHTS = ("input", "stage", "hidden", "hidden_bias", "needs", "needs_bias", "means", "means_bias")
-LEAST, RISE = (
-    -8.0,
-    -2.0,
-)  # offsets of the first cost and of the logits of slopes: at first costs are near 0 and rise slowly
+# Offsets of the first cost and of the logits of slopes: at first costs are near 0 and rise slowly.
+LEAST, RISE = -8.0, -2.0
 FAR = 10.0  # observations count as at most this many standard deviations from their mean
 TIE = 0.02  # W (1 - W) from which the mean does not count
 Weights = Mapping[str, Any]

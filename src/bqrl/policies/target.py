@@ -145,7 +145,7 @@ class TargetPolicy(Policy):
             cells = self.S * (self.grid.cells + self.H * self.extra)
             raise SizeError(
                 f"a stored policy must have its tables in memory, got one that computes its {cells} decisions on demand; raise "
-                "max_bytes, or store policy.to_labels(mdp)", needed=cells, limit=0, name="max_bytes",
+                "max_bytes without precision, or store policy.to_labels(mdp)", needed=cells, limit=0, name="max_bytes",
             )  # fmt: skip
         flat = {"target": np.array(self.target), "extra": np.array(self.extra), **self.grid.arrays()}
         flat |= {"paid_shape": np.zeros(2, np.int64)} if self.grid.paid is None else self.grid.paid.arrays()

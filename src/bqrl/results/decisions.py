@@ -47,13 +47,26 @@ def policy_files(
     policy: Policy, mdp: MDP, words: Words, name: str, caption: str, tables: dict[str, ResultTable],
     files: dict[str, bytes], when: Mapping[str, Any] | None = None,
 ) -> list[str]:  # fmt: skip
-    """Add a policy to `files` and its decisions to `tables`; returns a line if the table cannot be written."""
-    files[f"{name}.npz"] = saved_bytes(policy)
+    """Add a policy to `files` and its decisions to `tables`; returns a line for each that cannot be written."""
+    left_out = list[str]()
+    try:
+        files[f"{name}.npz"] = _policy_bytes(policy, mdp)
+    except (SizeError, PolicyError) as fault:
+        left_out.append(f"{name}.npz is not written: {fault}")
     try:
         tables[name] = decision_table(policy, mdp, words, caption, when)
     except (SizeError, PolicyError) as fault:
-        return [f"{name}.csv is not written: {fault}; {name}.npz holds the policy"]
-    return []
+        held = f"; {name}.npz holds the policy" if f"{name}.npz" in files else ""
+        left_out.append(f"{name}.csv is not written: {fault}{held}")
+    return left_out
+
+
+def _policy_bytes(policy: Policy, mdp: MDP) -> bytes:
+    """The file of a policy; one that computes its tables on demand is stored as its labels."""
+    try:
+        return saved_bytes(policy)
+    except SizeError:
+        return saved_bytes(policy.to_labels(mdp))
 
 
 def decision_table(

@@ -179,9 +179,8 @@ def plan_result(solved: Solved) -> Result:
         if (overview := rule_overview(plan, words)) is not None:
             tables[f"overview{level}"] = overview
         elif mdp.H <= MAX_WIDE and mdp.H * mdp.S * mdp.A <= MAX_SHARES:
-            with suppress(
-                PolicyError, SizeError
-            ):  # the action depends on more than the state, or the table is too large
+            # Not written: the action depends on more than the state, or the table is too large.
+            with suppress(PolicyError, SizeError):
                 rows, caption = wide_rows(plan.policy, mdp, rewards=THIS_MODEL), f"The {words.action} by {words.state}"
                 caption += f" and {words.stage}."
                 tables[f"overview{level}"] = ResultTable(rows, titles={"state": words.state}, caption=caption)

@@ -75,6 +75,7 @@ def solve_goals(
     off: float | None, policies: Mapping[str, Any], below: float | None, usual: bool,
 ) -> Solved:  # fmt: skip
     """The plans for objectives, beside other policies; `settings` are options of `solve`, None where unset."""
+    check_goals(goals)
     begun = time.perf_counter()
     planners = {goal: find_planner(SOLVERS, goal, settings["planner"]) for goal in goals}
     settings = {**settings, "planner": ", ".join(dict.fromkeys(planners.values()))}
@@ -117,10 +118,7 @@ def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, An
     mdp = plans[0].mdp if plans else None
     if mdp is None or any(plan.mdp is None or _differ(plan.mdp, mdp) for plan in plans):
         raise ArgumentError("expected plans of one problem, got others; make them with solve", name="thing")
-    if len(plans) > 1 and (len({plan.tau for plan in plans}) < len(plans) or not all(plan.by_level for plan in plans)):
-        labels = ", ".join(plan.objective.label for plan in plans)
-        text = f"expected plans at different levels, got {labels}; report them one by one, or use compare"
-        raise ArgumentError(text, name="thing")
+    check_goals([plan.objective for plan in plans])
     if settings is None:
         first = plans[0]
         said = {"objective": [plan.objective.label for plan in plans], "planner": first.planner}
@@ -137,6 +135,15 @@ def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, An
         margins={plan_key(plan): smaller_margins(mdp, plan, MARGIN_SECONDS) for plan in plans},
         seconds=sum(plan.seconds for plan in plans),
     )  # fmt: skip
+
+
+def check_goals(goals: Sequence[Objective]) -> None:
+    """Raise ArgumentError if several objectives are not quantiles, buffered or not, at different levels."""
+    levels = {goal.tau for goal in goals if isinstance(goal, Quantile | Buffered)}
+    if len(goals) > 1 and len(levels) < len(goals):
+        labels = ", ".join(goal.label for goal in goals)
+        text = f"expected plans at different levels, got {labels}; report them one by one, or use compare"
+        raise ArgumentError(text, name="thing")
 
 
 def with_strategies(
