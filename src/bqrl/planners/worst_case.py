@@ -37,7 +37,7 @@ from bqrl.policies.target import TargetPolicy
 
 FIXED_POINTS = 2000  # of a rounded grid of sums
 MAX_MOVES = 20_000_000  # per stage of a policy over pairs
-FEW_MOVES = 50_000  # per stage, up to which a policy on a grid is followed over pairs
+FEW_MOVES = 300_000  # of all stages, up to which a policy on a grid is followed over pairs
 ONE_SUM = np.zeros(1, np.int64)
 
 
@@ -159,11 +159,17 @@ def _columns(mdp: MDP, policy: Policy) -> Grid | None:
 
 
 def few_pairs(mdp: MDP, policy: Policy) -> list[Pairs] | None:
-    """Return the pairs of a deterministic policy, with sums as part of them; None if a stage has more than FEW_MOVES moves."""
+    """Return the pairs of a deterministic policy, with sums as part of them; None if they have more than FEW_MOVES moves."""
+    listed, moves = list[Pairs](), 0
     try:
-        return list(reached_pairs(policy, mdp, _unit(mdp), FEW_MOVES, listed=True))
+        for pairs in reached_pairs(policy, mdp, _unit(mdp), FEW_MOVES, listed=True):
+            listed.append(pairs)
+            moves += pairs.outcome.size
+            if moves > FEW_MOVES:
+                return None
     except SizeError:
         return None
+    return listed
 
 
 def _unit(mdp: MDP) -> float:
