@@ -142,6 +142,11 @@ def test_known_rows_have_radius_0():
     ("change", "options", "words"),
     [
         ({}, {"absorbing": []}, "absorbing must name 'Dead' if it is never left, because the table has no counts"),
+        (
+            {"next_state": ["Well", "Dead", "Well", "Sikc", "Well", "Dead"]},
+            {"absorbing": ["Dead"]},
+            "name 'Sikc' if it is never left, .* got Dead; or add its counts; did you mean 'Sick'",
+        ),
         ({}, {"absorbing": "Dead"}, "absorbing must be a list of states"),
         ({}, {"absorbing": ["Daed"]}, "absorbing must name states of the table, got 'Daed'; did you mean 'Dead'"),
         (

@@ -11,6 +11,7 @@ from policy_kinds import six_kinds
 
 import bqrl
 from bqrl import MDP, evaluate, solve, stress
+from bqrl.planners import worst_case
 from bqrl.planners.stress import quick_stress
 from bqrl.planners.uncertain import half_radius, robust_value
 
@@ -208,3 +209,22 @@ def test_what_cannot_be_stressed_is_refused_in_one_line(call, message):
     with pytest.raises((ValueError, TypeError)) as caught:
         call()
     assert message in str(caught.value)
+
+
+def test_few_reached_sums_on_a_wide_grid_give_the_bounds_of_the_grid(monkeypatch):
+    rows = [("up", "wait", "up", 0.9, -0.1), ("up", "wait", "down", 0.1, -70.3), ("down", "mend", "up", 0.8, -20.7)]
+    rows += [("down", "mend", "down", 0.2, -33.4), ("up", "mend", "up", 1.0, -11.9)]
+    mdp = MDP(
+        [dict(zip(("state", "action", "next_state", "probability", "reward"), row, strict=True)) for row in rows],
+        horizon=8,
+    )
+    for policy in ("always:wait", solve(mdp, tau=0.2), {"up": "mend"}):
+        few = stress(mdp, policy, tau=0.2, off=[0.0, 0.02, 0.1]).value
+        with monkeypatch.context() as context:
+            context.setattr(worst_case, "FEW_MOVES", 0)
+            assert np.array_equal(few, stress(mdp, policy, tau=0.2, off=[0.0, 0.02, 0.1]).value)
+    wide = MDP(
+        [dict(zip(("state", "action", "next_state", "probability", "reward"), row, strict=True)) for row in rows],
+        horizon=30,
+    )
+    assert quick_stress(wide, solve(wide, tau=0.2, planner="expected"), [0.05], 1.0) is not None

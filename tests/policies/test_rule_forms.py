@@ -162,6 +162,9 @@ def test_columns_under_headers_of_ones_own_are_recognised_by_their_cells():
     renamed[0]["Zustand"] = "Goood"
     with pytest.raises(PolicyError, match="got 'Goood'; did you mean 'Good'"):
         bind(german, [*renamed, renamed[1]])
+    half = [dict(zip(("Zustand", "Was tun"), row, strict=True)) for row in (("Good", "wiat"), ("Poor", "repair"))]
+    with pytest.raises(PolicyError, match="got 'wiat'; did you mean 'wait'"):
+        bind(MODEL, half)
 
 
 FAULTS = {

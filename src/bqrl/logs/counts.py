@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import bad_type, bad_value, choice, exact_text, number
+from bqrl.checks import bad_type, bad_value, choice, exact_text, nearest, number
 from bqrl.logs.balls import Balls
 from bqrl.logs.estimate import POOLED, Estimate
 from bqrl.logs.fit import CONFIDENCE
@@ -204,7 +204,10 @@ class _Counted:
         if open_ones:
             label = self.states[open_ones[0]]
             rule = f"name {label!r} if it is never left, because the table has no counts from it"
-            raise bad_value("absorbing", [], rule, [self.states[s] for s in self.absorbing], remedy="or add its counts")
+            given = ", ".join(self.states[s] for s in self.absorbing) or "none"
+            others = [self.states[s] for s in sorted(left)]
+            remedy = f"or add its counts{nearest(label, others, listed=False)}"
+            raise bad_value("absorbing", [], rule, given, remedy=remedy)
 
     def pay(self, pay: Pay | None) -> None:
         """Set the rewards that the table does not give."""

@@ -27,7 +27,7 @@ from bqrl.planners.expected import risk_neutral
 from bqrl.planners.plan import Plan, freeze
 from bqrl.planners.sweep import rounding_error
 from bqrl.planners.uncertain import half_radius, robust_value
-from bqrl.planners.worst_case import FIXED_POINTS, FixedPolicy, fixed_policy
+from bqrl.planners.worst_case import FIXED_POINTS, FixedPolicy, few_pairs, fixed_policy
 from bqrl.policies.convert import bind, one_policy
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.markov import MarkovPolicy
@@ -170,8 +170,12 @@ def _search_seconds(mdp: MDP, policy: Policy) -> float:
         returns = cells[-1]
     elif isinstance(policy, MarkovPolicy | TargetPolicy):
         grid = getattr(policy, "grid", None) or returns_grid(mdp) or rounded_grid(mdp, FIXED_POINTS)
-        sums = grid.size[0] + 1 - grid.size[:-1]  # what may have been earned: all but what may still be needed
-        cells, returns = (sums * np.array(sizes)).tolist(), float(grid.size[0])
+        few = few_pairs(mdp, policy) if grid.exact else None
+        if few is None:
+            sums = grid.size[0] + 1 - grid.size[:-1]  # what may have been earned: all but what may still be needed
+            cells, returns = (sums * np.array(sizes)).tolist(), float(grid.size[0])
+        else:
+            cells, returns = [one.outcome.size for one in few], float(few[-1].state.size)
     else:
         return np.inf
     return float(np.log2(returns + 1.0)) * (PASS_SECONDS * sum(cells) + STAGE_SECONDS * mdp.H)

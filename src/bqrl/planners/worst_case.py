@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bqrl.errors import GridError
+from bqrl.errors import GridError, SizeError
 from bqrl.laws.law import size_of
 from bqrl.loops.ball import robust_stage, robust_stage_threads
 from bqrl.loops.layout import Ball, Moves, Rows
@@ -29,7 +29,7 @@ from bqrl.planners.sweep import NO_ORDER, NO_TABLE, NONE_MISSING, ROBUST
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.forward import Sums, empty_masses, sums_grid, sums_of, sums_on
 from bqrl.policies.markov import MarkovPolicy
-from bqrl.policies.pairs import reached_pairs
+from bqrl.policies.pairs import Pairs, reached_pairs
 from bqrl.policies.protocol import Policy
 from bqrl.policies.shares import shares_in
 from bqrl.policies.stochastic import StochasticPolicy
@@ -37,6 +37,7 @@ from bqrl.policies.target import TargetPolicy
 
 FIXED_POINTS = 2000  # of a rounded grid of sums
 MAX_MOVES = 20_000_000  # per stage of a policy over pairs
+FEW_MOVES = 300_000  # of all stages, up to which a policy on a grid is followed over pairs
 ONE_SUM = np.zeros(1, np.int64)
 
 
@@ -109,8 +110,10 @@ def robust_work(mdp: MDP, sums: Sums) -> int:
 def fixed_policy(mdp: MDP, policy: Policy, columns: Grid | None = None) -> FixedPolicy:
     """Return a policy over states and sums on a grid, or over the pairs that it can reach; a mixture has several.
 
-    If no exact grid fits, sums are rounded down, and so are the returns.
+    A deterministic policy that reaches few of the sums of its grid is followed over the pairs, too. If no exact grid fits,
+    sums are rounded down, and so are the returns.
     """
+    chosen = columns is None
     if columns is None:
         columns = _columns(mdp, policy)
     if columns is None:
@@ -118,6 +121,9 @@ def fixed_policy(mdp: MDP, policy: Policy, columns: Grid | None = None) -> Fixed
     sums = sums_on(mdp, columns) if columns.exact else sums_of(mdp, columns)
     if not isinstance(policy, (MarkovPolicy, TargetPolicy, StochasticPolicy)):
         return _over_pairs(mdp, policy, sums)
+    few = few_pairs(mdp, policy) if chosen and columns.exact and not isinstance(policy, StochasticPolicy) else None
+    if few is not None:
+        return _of_pairs(mdp, few, None, sums.values(mdp.H))
     empty_masses(mdp.S, max(sums.count(h) for h in range(mdp.H + 1)))  # raises SizeError if there are too many
     shares = shares_in(mdp, policy.probabilities) if isinstance(policy, StochasticPolicy) else None
     stages = []
@@ -152,11 +158,33 @@ def _columns(mdp: MDP, policy: Policy) -> Grid | None:
     return exact
 
 
+def few_pairs(mdp: MDP, policy: Policy) -> list[Pairs] | None:
+    """Return the pairs of a deterministic policy, with sums as part of them; None if they have more than FEW_MOVES moves."""
+    listed, moves = list[Pairs](), 0
+    try:
+        for pairs in reached_pairs(policy, mdp, _unit(mdp), FEW_MOVES, listed=True):
+            listed.append(pairs)
+            moves += pairs.outcome.size
+            if moves > FEW_MOVES:
+                return None
+    except SizeError:
+        return None
+    return listed
+
+
+def _unit(mdp: MDP) -> float:
+    """Return the distance up to which sums are equal."""
+    return 1e-11 * size_of(mdp.reward) * mdp.H or 1e-300
+
+
 def _over_pairs(mdp: MDP, policy: Policy, sums: Sums | None) -> FixedPolicy:
     """Return a deterministic policy over its pairs of state and memory, with sums beside them or as part of the pairs."""
-    rewards = size_of(mdp.reward) * mdp.H
-    unit = None if sums is not None else 1e-11 * rewards or 1e-300  # sums closer than this are equal
-    listed = list(reached_pairs(policy, mdp, unit, MAX_MOVES, listed=True))
+    listed = reached_pairs(policy, mdp, None if sums is not None else _unit(mdp), MAX_MOVES, listed=True)
+    return _of_pairs(mdp, list(listed), sums)
+
+
+def _of_pairs(mdp: MDP, listed: list[Pairs], sums: Sums | None, exact: FloatArray | None = None) -> FixedPolicy:
+    """Return the policy with these pairs; sums that are part of them end as the nearest of the `exact` returns, if given."""
     stages = []
     for h, pairs in enumerate(listed[:-1]):
         start, child = np.searchsorted(pairs.source, np.arange(pairs.state.size + 1)), pairs.child.astype(np.int32)
@@ -168,7 +196,10 @@ def _over_pairs(mdp: MDP, policy: Policy, sums: Sums | None) -> FixedPolicy:
             moves, column = all_moves._replace(shift=all_moves.shift[pairs.outcome]), np.zeros(sums.count(h), np.int64)
         action = np.zeros((pairs.state.size, 1), np.int16)
         stages.append(Played(rows, pairs.state * mdp.A + pairs.action, moves, action, column))
-    final, returns = listed[-1].total[:, None], np.unique(listed[-1].total)
+    total = listed[-1].total
+    if exact is not None:
+        total = exact[np.searchsorted((exact[1:] + exact[:-1]) / 2.0, total)]
+    final, returns = total[:, None], np.unique(total)
     if sums is not None:
         returns = sums.values(mdp.H)
         final = np.broadcast_to(returns, (listed[-1].state.size, returns.size))

@@ -138,7 +138,8 @@ def _roles(
 ) -> dict[str, int]:  # fmt: skip
     """Return the position of the columns state, action and stage; without an action, other headers are ranges of stages.
 
-    A header may be one of the model's `words`; under others, states and actions are recognised by their `names` in the cells.
+    A header may be one of the model's `words`; under others, a role is recognised by its `names`:
+    the only column with some of them in its cells, or the only one with them in most.
     """
     plain, place = [plain_header(name) for name in header], dict[str, int]()
     for role in RULE.roles:
@@ -149,9 +150,8 @@ def _roles(
             both = " and ".join(one_line(header[j]) for j in found[:2])
             raise PolicyError(f"expected one column for the {role}, got {both}; rename one of them")
         if not found and role in names and not (role == "action" and any(map(_is_range, header))):
-            found = [
-                j for j, cells in enumerate(columns) if 2 * sum(cell in names[role] for cell in cells) > len(cells)
-            ]
+            hits = {j: n for j, cells in enumerate(columns) if (n := sum(cell in names[role] for cell in cells))}
+            found = list(hits) if len(hits) == 1 else [j for j, n in hits.items() if 2 * n > len(columns[j])]
             found = found if len(found) == 1 and found[0] not in place.values() else []
         if found:
             place[role] = found[0]
