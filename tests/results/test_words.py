@@ -218,7 +218,7 @@ def test_cells_of_tables():
         (
             {"attitude": "robust", "value": 0.75, "nominal": 0.77},
             "With any probabilities within the radius, in 9 of 10 runs you get at least 0.75; in the model as given the plan gives"
-            " 0.77; the risk-neutral policy gives 0.7083 there.",
+            " 0.77, and the risk-neutral policy 0.7083.",
         ),
         (
             {"attitude": "robust", "value": 0.75, "nominal": 0.77, "law_exact": False, "risk_neutral": None},

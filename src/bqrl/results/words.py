@@ -231,7 +231,10 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
         )
     if neutral:
         least = "" if _are_equal(neutral["upper"], neutral["value"]) else "at least "
-        parts.append(f"the risk-neutral policy gives {least}{other}{' there' if attitude == 'robust' else ''}")
+        if attitude == "robust":
+            parts[-1] += f", and the risk-neutral policy {least}{other}"
+        else:
+            parts.append(f"the risk-neutral policy gives {least}{other}")
     said = sentence("; ".join(parts))
     return f"{said} Fragile: {fragility(level['margin']['below'])}." if level["fragile"] else said
 
