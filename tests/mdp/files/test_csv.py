@@ -108,6 +108,13 @@ def test_csv_from_any_editor(tmp_path, text):
     assert mdp.outcomes(0, 0, 0)[2].tolist() == [2.0, 3.0]
 
 
+def test_a_typographic_minus_sign_is_a_minus_sign(tmp_path):
+    mdp = read(tmp_path, "s;a;to;p;r\n1;1;1;0,5;\u22122,5\n1;1;1;0,5; \u22123\n")
+    assert mdp.outcomes(0, 0, 0)[2].tolist() == [-3.0, -2.5]
+    with pytest.raises(FileFormatError, match=r"line 3, column 'r': expected a number, got '\u2212x'"):
+        read(tmp_path, "s;a;to;p;r\n1;1;1;0,5;\u22122,5\n1;1;1;0,5;\u2212x\n")
+
+
 @pytest.mark.parametrize(
     ("sign", "rewards"), [("\t", ("1,500", "-12,250")), (";", ("1,500", "7")), (";", ("1.500", "100"))]
 )

@@ -210,8 +210,8 @@ class _Numbers:
     def _floats(self, key: str, cells: list[str], lines: Lines | None) -> FloatArray:
         """Return text as numbers; raise ValueError if a cell is not a number or signs are mixed."""
         joined = "".join(cells)
-        if not joined.isascii():  # no-break spaces
-            cells = [cell.strip() for cell in cells]
+        if not joined.isascii():  # no-break spaces and typographic minus signs
+            cells = list(map(_plain, cells))
             joined = "".join(cells)
         style = "." if "." in joined else "," if "," in joined and self.source.sign != "," else None
         if "_" in joined or not joined.isascii() or (style and self.decimal not in (None, style)):
@@ -232,7 +232,8 @@ class _Numbers:
         """Return whether a cell is a number, or spells one with either decimal sign that is allowed."""
         if self.source.sign is not None:
             comma = self.source.sign != "," and "." not in cell
-            return is_number(cell.strip().replace(",", ".", 1) if comma else cell.strip())
+            text = _plain(cell)
+            return is_number(text.replace(",", ".", 1) if comma else text)
         with suppress(TypeError, ValueError, OverflowError):
             return not isinstance(cell, (bool, np.bool_)) and np.float64(cell).ndim == 0
         return False
@@ -240,6 +241,11 @@ class _Numbers:
     def _error(self, key: str, i: int, lines: Lines | None, message: str) -> ModelError:
         """Return the error about a cell of the block."""
         return self.source.error(message, None if lines is None else int(lines[i]), i, self.headers[key])
+
+
+def _plain(cell: str) -> str:
+    """Return a cell without outer spaces and with the minus sign of a keyboard."""
+    return cell.strip().replace("\N{MINUS SIGN}", "-")
 
 
 def _without_percent(cell: Any) -> Any:
