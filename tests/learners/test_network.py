@@ -25,11 +25,10 @@ def two_stage_batch(rng, size=128):
     h, x, a = rng.integers(0, 2, size), rng.integers(0, 2, size), rng.integers(0, 2, size)
     x_next, lost = rng.integers(0, 2, size), rng.random(size) < 0.25
     reward = np.where(h == 1, np.where(lost, 0, a + x), 0).astype(float)
-    left = np.arange(M) - reward[:, None]
-    known = np.where((h == 1)[:, None], left > 0.0, np.where(left <= 0.0, 0.0, np.nan))
+    same = np.zeros(size)  # both stages have the grid 0 .. 5, and nothing is known beyond it
     return Batch(
         x=x, h=h, action=a, reward=reward, ended=h == 1, x_next=x_next, h_next=np.ones_like(h),
-        mask=np.ones((size, 2), bool), position=np.maximum(left, 0.0), above=np.zeros((size, M)), known=known,
+        mask=np.ones((size, 2), bool), left=-reward, low=same, high=same + M - 1, least=same, most=same + M,
     )  # fmt: skip
 
 

@@ -72,15 +72,25 @@ class Network:
             self.adam.state[tensor]["step"] = self.torch.tensor(float(self.steps), device=self.device)
 
     def grow(self, M: int) -> None:
-        """Add needs above the largest; at first each costs as much more as the last one."""
+        """Add needs above the largest; the costs of the others stay as they are.
+
+        The mass above the largest need is shared equally by the new needs and what lies above them. With slopes, each new need
+        costs as much more as the last one.
+        """
         sizes = {"needs": M, "means": -(-M // group_size(self.M, self.weights["means_bias"]))}
+        shared = np.float32(np.log1p(M - self.M))
         self.M = M
 
-        def wider(name: str, array: Any) -> Any:
+        def wider(part: str, name: str, array: Any) -> Any:
             more = sizes.get(name.removesuffix("_bias"), array.shape[-1]) - array.shape[-1]
-            return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)], "edge")
+            widths = [(0, 0)] * (array.ndim - 1) + [(0, more)]
+            if self.ratio > 0.0 or part not in PARTS[:2] or not name.startswith("needs"):
+                return np.pad(array, widths, "edge")
+            return np.pad(array + shared if name == "needs_bias" else array, widths)
 
-        self._set({part: {name: wider(name, array) for name, array in self.arrays(part).items()} for part in PARTS})
+        self._set(
+            {part: {name: wider(part, name, array) for name, array in self.arrays(part).items()} for part in PARTS}
+        )
 
     weights: dict[str, Any]
     averaged: dict[str, Any]
