@@ -73,7 +73,7 @@ def block_bytes(mdp: MDP) -> int:
 
 
 def _block_width(mdp: MDP, kinds: Kinds, states: int, layers: int) -> int:
-    """Return the number of columns of a block of so many states."""
+    """Return how many columns fit into a block whose values have this many states."""
     return (block_bytes(mdp) // (8 * layers) - kinds.first.size * kinds.beyond) // (states + kinds.first.size)
 
 
