@@ -196,7 +196,7 @@ def test_the_sentences_do_not_speak_python(cli, log, tmp_path):
     code, out, _ = cli("fit", tmp_path / "short.csv", "--tau", 0.1, "--reward-by", "state-action")
     assert code == 0
     out = " ".join(out.split())
-    assert "No promise is possible at level 0.1 with these 30 episodes; declare reward_range" in out
+    assert "No promise is possible at level 0.1 with these 30 episodes; declare --reward-range" in out
     assert "Without the declaration reward_by this log cannot be fitted: it requires reward_range." in out
     assert not re.search(r"\w\(|None|\w=", out)
 

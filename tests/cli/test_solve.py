@@ -320,12 +320,13 @@ def test_solve_says_in_one_line_what_holds_if_the_model_is_off(cli):
 
 def test_solve_says_what_the_mean_would_be_with_a_smaller_margin(cli, tmp_path):
     code, out, _ = cli("solve", "Inventory", "--tau", 0.1, "--out", tmp_path / "plan")
-    line = "The same guarantee with half of the margin for errors: mean {:.2f} instead of 70.08 (margin 0.5); with none: {:.2f}"
+    line = "The same guarantee with half of the margin for errors: mean {:.2f} instead of 70.08 (--margin 0.5); with none: {:.2f} (--margin 0)."
     line = line.format(*(bqrl.solve("Inventory", 0.1, margin=share).mean for share in (0.5, 0.0)))
     assert code == 0
     assert line in " ".join(out.split())
     assert line in (tmp_path / "plan/result.json").read_text(encoding="utf-8")  # which the page shows
     assert "margin for errors" not in cli("solve", "Inventory", "--tau", 0.1, "--margin", 0.5)[1]
+    assert "with none: 87.56 (margin=0)" in bqrl.report(bqrl.solve("Inventory", 0.1), tmp_path / "own.html").read_text("utf-8")
 
 
 def test_a_promise_has_the_same_digits_in_the_sentence_and_in_the_stress_line(cli):

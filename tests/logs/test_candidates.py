@@ -104,7 +104,7 @@ def test_the_highest_promise_of_a_machine_does_not_hide_a_better_plan():
     assert (fact.chosen, fact.value) == (plan.nominal, plain.value)
     assert fact.promise == estimate.promise_of(plain, 0.1)
     assert estimate.old_promise(0.1) < fact.promise < plan.value
-    assert any(f"set at_least to {fact.promise:g}" in text for text in plan.remarks)
+    assert any(f"use at_least={fact.promise:g}" in text for text in plan.remarks)
     other = estimate.solve(0.1, at_least=fact.promise)
     assert (other.nominal, other.details["chosen"]) == (plain.value, PLUG_IN)
     assert other.value >= fact.promise

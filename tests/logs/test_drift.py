@@ -30,7 +30,7 @@ def test_an_undeclared_adaptive_log_gives_no_promise_for_the_old_policy():
     assert found.balls.delta == trusted.balls.delta == declared.balls.delta / 2.0  # seeing the data earns nothing
     plan = found.solve(0.1)
     assert [note.p_value for note in plan.notes if isinstance(note, Drift)] == [found.drift]
-    assert any("declare adaptive false" in text for text in plan.remarks)
+    assert any("declare adaptive=False" in text for text in plan.remarks)
     assert not any(isinstance(note, Drift) for one in (declared, trusted) for note in one.solve(0.1).notes)
 
 

@@ -197,3 +197,12 @@ def test_the_risk_neutral_law_is_not_computed_where_the_tail_is_safe(monkeypatch
     assert tail_is_safe(solve("MachineReplacement", tau=0.1))
     with pytest.raises(TypeError):
         solve("AssetSelling", tau=0.5)
+
+
+def test_a_curve_in_32_bits_proves_no_tail_safe():
+    """Its values are lower bounds, which were once taken for the best guarantees of all policies."""
+    plan = solve("MachineReplacement", tau=0.1, precision="float32")
+    assert plan.details["curve"].exact
+    assert tail_is_safe(solve("MachineReplacement", tau=0.1))
+    assert not tail_is_safe(plan)
+    assert not tails(plan)

@@ -78,7 +78,7 @@ class SharedOptions(Command):
     def words(self, name: str, model: Any = None, **default: str) -> Words:
         """The words given as options, else those of the model, else the `default`."""
         chosen = {option: getattr(self, option) for option in NAMES} | {"title": self.title or None}
-        return Words.of(model, chosen, title=name, **default)
+        return Words.of(model, chosen, title=name, command=True, **default)
 
     def levels(self, *default: float) -> list[float]:
         """The levels of --tau or of --certainty, in the order given, else the `default`."""

@@ -14,6 +14,7 @@ up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -43,7 +44,7 @@ from bqrl.policies.protocol import Policy
 
 MAX_SWEEPS = 40
 SWEEP_SECONDS, STAGE_SECONDS = 3e-9, 1e-4  # of a sweep with one evaluation: per elementary step, and per stage
-WORTH_SAYING = 0.05, 1e-3  # gain of a smaller margin: share of the mean that is lost, and of the size of the returns
+WORTH_SAYING = 0.02, 1e-3  # gain of a smaller margin: share of the mean that is lost, and of the size of the means
 COIN_MARGIN = 1e-9  # a mixture stays this far below the level, because a shortfall of exactly tau misses the guarantee
 
 
@@ -125,27 +126,29 @@ def plan_at_least(
 def smaller_margins(mdp: MDP, plan: Plan, seconds: float) -> dict[float, float]:
     """Return by share of the largest margin, half and none, the mean with the same guarantee: that of `solve(..., margin=share)`.
 
-    Empty if the plan does not keep the largest margin, if the mean gains little, or if the sweeps take more than about `seconds`.
+    Empty if the plan does not keep the largest margin, or if the mean gains little. Where the sweeps take more than about
+    `seconds`, half is left out, and the mean with none is the best one found by then, or nan if not one sweep fits.
     """
-    curve = plan.details.get("curve")
-    if (
-        not isinstance(plan.objective, Quantile)
-        or plan.attitude != "nominal"
-        or {"rule", "guarantee"} & set(plan.details)
-    ):
+    curve, fixed = plan.details.get("curve"), {"rule", "guarantee"} & set(plan.details)
+    if not isinstance(plan.objective, Quantile) or plan.attitude != "nominal" or fixed:
         return {}
-    if not isinstance(curve, GuaranteeCurve) or not curve.exact or not isinstance(curve.sweep, Sweep | MetPairs):
+    if not isinstance(curve, GuaranteeCurve) or not isinstance(curve.sweep, Sweep | MetPairs):
         return {}
-    safe, tau, means = Candidate.from_plan(plan, plan.value), plan.tau, dict[float, float]()
-    left = int(seconds / (SWEEP_SECONDS * curve.work * mdp.A + STAGE_SECONDS * mdp.H))
+    safe, tau, best, means = Candidate.from_plan(plan, plan.value), plan.tau, best_mean(mdp)[0], dict[float, float]()
+    least = max(WORTH_SAYING[0] * (best - safe.mean), WORTH_SAYING[1] * max(abs(best), abs(safe.mean)))
+    if best - safe.mean < least or not reaches(safe.short, tau):
+        return {}
+    sweeps = 1 if curve.exact else 2  # one more for the bound
+    left = int(seconds / (sweeps * (SWEEP_SECONDS * curve.work * mdp.A + STAGE_SECONDS * mdp.H)))
     for share in (0.0, 0.5):
         found = _search(mdp, curve, plan.value, tau, tau - share * (tau - safe.short), safe, min(left, MAX_SWEEPS))
-        gain, left = found.safe.mean - safe.mean, left - found.sweeps
-        least = max(WORTH_SAYING[0] * (found.best - safe.mean), WORTH_SAYING[1] * size_of(plan.law.values))
-        if left <= 0 or (share == 0.0 and gain < least):  # the search may have ended early
-            return {}
-        means[share] = found.safe.mean
-    return {0.5: means[0.5], 0.0: max(means.values())}
+        left -= found.sweeps
+        if share == 0.0 and found.safe.mean - safe.mean < least:
+            return {} if left > 0 else {0.0: math.nan}
+        if left > 0 or share == 0.0:  # otherwise the search for half may have ended early
+            means[share] = found.safe.mean
+    none = max(means.values())
+    return {0.5: means[0.5], 0.0: none} if 0.5 in means else {0.0: none}
 
 
 def guarantee_of(given: Any, best: float) -> float:

@@ -184,8 +184,8 @@ def with_tail(plan: Plan, neutral: Law) -> Plan:
 def tail_is_safe(plan: Plan) -> bool:
     """Return whether the curve behind a plan proves that the plan has no low tail."""
     curve, tau = plan.details.get("curve"), plan.tau  # a GuaranteeCurve
-    if curve is None or not curve.exact or plan.law_upper is not None:
-        return False
+    if curve is None or not curve.exact or curve.precision != "float64" or plan.law_upper is not None:
+        return False  # on a grid or in 32 bits, its values are lower bounds
     levels, values = curve.steps
     if levels[0] != 0.0:
         return False

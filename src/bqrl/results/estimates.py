@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -167,7 +168,7 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN, goal: Objective
     >>> gain_sentence({"declaration": "stationary", "without": 14.0, "value": 16.0, "note": ""})
     'The promise is 16 with the declaration stationary and 14 without it.'
     """
-    name, ends = gain["declaration"], [gain["value"], gain["without"]]
+    name, ends = words.option(gain["declaration"]), [gain["value"], gain["without"]]
     if gain["without"] is None:
         return f"Without the declaration {name} this log cannot be fitted: {gain['note']}."
     value, without = ("none" if x == -math.inf else words.value(goal, x) for x in ends)
@@ -183,7 +184,8 @@ def help_sentence(one: Mapping[str, Any], words: Words = PLAIN, goal: Objective 
     """
     now, then = ("no promise" if x == -math.inf else words.value(goal, x) for x in (one["value"], one["with_it"]))
     condition = ", if it is true" if one["assumes"] else ""
-    return f"What would help{condition}: {one['step']}; {now} becomes about {then} (a projection, not a promise)."
+    step = re.sub(r"(?<=^declare )(?!that\b)\w+|\bround_rewards\b", lambda name: words.option(name[0]), one["step"])
+    return f"What would help{condition}: {step}; {now} becomes about {then} (a projection, not a promise)."
 
 
 def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, ResultTable]:

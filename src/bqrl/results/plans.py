@@ -286,7 +286,7 @@ def level_facts(
         level |= {"stress": held.rows(), "held": held_sentence(held, words)}
     if margins:
         level["smaller_margins"] = [{"margin": share, "mean": mean} for share, mean in margins.items()]
-        level["choice"] = margin_sentence(plan.mean, margins)
+        level["choice"] = margin_sentence(plan.mean, margins, words)
     if neutral is not None:
         low, high = (plan.objective(law) for law in (neutral[1], neutral[2] or neutral[1]))
         level["risk_neutral"] = {"value": low, "upper": high, "mean": neutral[1].exact_mean}
@@ -362,7 +362,7 @@ def _sentences(solved: Solved) -> tuple[list[Sentence], list[Control]]:
         if plan in solved.plans and (held := solved.held.get(plan_key(plan))) is not None:
             sentences.append(Sentence(held_sentence(held, solved.words), when=when))
         if plan in solved.plans and (margins := solved.margins.get(plan_key(plan))):
-            sentences.append(Sentence(margin_sentence(plan.mean, margins), when=when))
+            sentences.append(Sentence(margin_sentence(plan.mean, margins, solved.words), when=when))
         sentences += [
             Sentence(sentence(remark(note, solved.words)), when=when, aside=not isinstance(note, LowTail | RuleFound))
             for note in notes

@@ -31,7 +31,7 @@ from bqrl.results.steps import MAX_SHARES, Trades, quick_trades
 from bqrl.results.words import Words
 
 HELD = (0.0, 0.02, 0.05)  # shares of probability that may be off, in the output of `solve`
-MARGIN_SECONDS = 1.0  # for the means with smaller margins, per plan
+MARGIN_SECONDS = 3.0  # for the means with smaller margins, per plan
 PAGE_SECONDS = 5.0  # for the same on a page, per plan
 CHOICES = (
     "radius", "attitude", "randomized", "at_least", "margin", "secondary", "arithmetic", "points", "gap", "max_nodes", "rule",

@@ -51,6 +51,7 @@ class Words:
     total: str = "return"  # what a run brings
     state: str = "state"
     action: str = "action"
+    command: bool = False  # whether remedies name the options of the command line instead of the arguments of the library
 
     def __post_init__(self) -> None:
         for option, name in NAMES.items():
@@ -65,7 +66,7 @@ class Words:
     count = staticmethod(count_of)  # "1 state", "3 states"
 
     @classmethod
-    def of(cls, model: Any, chosen: Mapping[str, str | None] | None = None, **default: str) -> Words:
+    def of(cls, model: Any, chosen: Mapping[str, str | None] | None = None, **default: Any) -> Words:
         """The words of a model or a plan; those `chosen` by option win, and the model's win over the `default` by field."""
         unit, own = getattr(model, "units", None), getattr(getattr(model, "mdp", model), "words", None)
         found = {"title": "", **default} | ({"unit": unit} if isinstance(unit, str) else {})
@@ -77,6 +78,12 @@ class Words:
     def runs(self) -> str:
         """Several runs, such as "patients"."""
         return plural(self.run) or self.run
+
+    def option(self, name: str, value: object = "") -> str:
+        """An argument with its value as the reader would write it: "at_least=9" in Python, "--at-least 9" for the command."""
+        if self.command:
+            return COMMAND_ONLY.get((name, value)) or f"--{name.replace('_', '-')} {value}".rstrip()
+        return name if value == "" else f"{name}={value!r}"
 
     def share(self, tau: float, usual: str = "runs") -> str:
         """The share 1 - tau of runs, such as "9 of 10 patients"; `usual` replaces "runs" if runs have no name of their own."""
@@ -127,6 +134,7 @@ NAMES = {  # fields of Words by option
     "title": "title", "unit": "unit", "stage_name": "stage", "run_name": "run", "return_name": "total", "state_name": "state",
     "action_name": "action",
 }  # fmt: skip
+COMMAND_ONLY = {("adaptive", False): "--one-policy"}  # options that are not the name of the argument and its value
 PLAIN = Words(title="")  # for a problem without a title
 
 
@@ -280,18 +288,27 @@ def held_sentence(held: Stress, words: Words = PLAIN) -> str:
     return sentence(said if last is None else f"{said}; {since} the risk-neutral policy promises at least as much")
 
 
-def margin_sentence(mean: float, others: Mapping[float, float]) -> str:
+def margin_sentence(mean: float, others: Mapping[float, float], words: Words = PLAIN) -> str:
     """What the mean would be with half of the largest margin and with none; `others` has the means by share of the margin.
 
+    Without half, that with none is the best mean found so far, or nan if it was not computed.
+
     >>> margin_sentence(70, {0.5: 86.5, 0.0: 87.6})
-    'The same guarantee with half of the margin for errors: mean 86.5 instead of 70 (margin 0.5); with none: 87.6 (margin 0).'
+    'The same guarantee with half of the margin for errors: mean 86.5 instead of 70 (margin=0.5); with none: 87.6 (margin=0).'
     >>> margin_sentence(70, {0.5: 70, 0.0: 87.6})
-    'The same guarantee with no margin for errors: mean 87.6 instead of 70 (margin 0).'
+    "The same guarantee with no margin for errors: mean 87.6 instead of 70 (secondary='mean')."
+    >>> margin_sentence(70, {0.0: 80})
+    "The same guarantee with no margin for errors: mean at least 80 instead of 70 (secondary='mean')."
     """
-    own, half, none = tell_apart(mean, others[0.5], others[0.0])
-    share, kept, first = ("no", 0, none) if half == own else ("half of the", 0.5, half)
-    said = f"the same guarantee with {share} margin for errors: mean {first} instead of {own} (margin {kept})"
-    return sentence(said if none == first else f"{said}; with none: {none} (margin 0)")
+    how = words.option("secondary", "mean")
+    if math.isnan(others[0.0]):
+        return f"Another policy may have a better mean with the same guarantee; the search takes longer ({how})."
+    own, half, none = tell_apart(mean, others.get(0.5, mean), others[0.0], directions=(0, 0, 0 if 0.5 in others else -1))
+    said = "the same guarantee with {} margin for errors: mean {} instead of {} ({})".format
+    if half == own:
+        return sentence(said("no", none if 0.5 in others else f"at least {none}", own, how))
+    first = said("half of the", half, own, words.option("margin", 0.5))
+    return sentence(first if none == half else f"{first}; with none: {none} ({words.option('margin', 0)})")
 
 
 def drawn_words(actions: Mapping[str, float]) -> str:
@@ -451,7 +468,7 @@ def _(fact: facts.NeutralWins, words: Words = PLAIN) -> str:
 def _(fact: facts.Tied, words: Words = PLAIN) -> str:
     if fact.averaged:
         return "proven up to rounding: a probability equals a level"
-    remedy = "; rational arithmetic decides the tie" if fact.decidable else ""
+    remedy = f"; {words.option('arithmetic', 'rational')} decides the tie" if fact.decidable else ""
     return f"a probability equals the level up to rounding{remedy}"
 
 
@@ -476,7 +493,8 @@ def _(fact: facts.BestMean, words: Words = PLAIN) -> str:
     said = (
         f"mean {mean}, {below} among policies with this guarantee{kept}{whole}; the best mean of all policies is {best}"
     )
-    return f"{said}; one random draw between two policies (randomized) comes closer" if fact.mixture else said
+    how = words.option("randomized", "" if words.command else True)
+    return f"{said}; one random draw between two policies ({how}) comes closer" if fact.mixture else said
 
 
 @remark.register
@@ -543,7 +561,7 @@ def _(fact: facts.Promised, words: Words = PLAIN) -> str:
         helps = {"reward_range": "which bounds unseen outcomes"}
         level = getattr(fact.objective, "tau", math.nan)
         helps["start"] = "as the law of the first state is not known well enough"
-        remedy = f"; declare {fact.declare}, {helps[fact.declare]}" if fact.declare else ""
+        remedy = f"; declare {words.option(fact.declare)}, {helps[fact.declare]}" if fact.declare else ""
         said = f"o promise is possible at level {exact_text(level)} with these {fact.episodes} episodes{remedy}."
         return f"{old} For a new plan n{said}" if old else f"N{said}"
     what = _least(fact.objective, fact.value, words)
@@ -602,14 +620,17 @@ def _(fact: facts.WorthMore, words: Words = PLAIN) -> str:
     if fact.promise is None:
         return f"{said}nothing useful is promised for it"
     promise = format_number(fact.promise, direction=-1)
-    return f"{said}it promises only {words.amount(promise)}; if that suffices, set at_least to {promise}"
+    least = float(promise.replace(",", ""))
+    how = words.option("at_least", int(least) if least.is_integer() else least)
+    return f"{said}it promises only {words.amount(promise)}; if that suffices, use {how}"
 
 
 @remark.register
 def _(fact: facts.Drift, words: Words = PLAIN) -> str:
     return (
         f"the actions change between the first and the second half of the log (permutation test, p = {fact.p_value:g}), so the "
-        "old policy has no promise; if the episodes are independent and follow one policy, declare adaptive false (--one-policy)"
+        "old policy has no promise; if the episodes are independent and follow one policy, declare "
+        f"{words.option('adaptive', False)}"
     )
 
 
@@ -617,7 +638,7 @@ def _(fact: facts.Drift, words: Words = PLAIN) -> str:
 def _(fact: facts.LowersPromise, words: Words = PLAIN) -> str:
     value, without = ("none" if x == -math.inf else words.value(fact.objective, x) for x in (fact.value, fact.without))
     return (
-        f"the declaration {fact.declaration} lowers the promise: {value} with it and {without} without it; {fact.why}"
+        f"the declaration {words.option(fact.declaration)} lowers the promise: {value} with it and {without} without it; {fact.why}"
     )
 
 
@@ -627,12 +648,13 @@ def _(fact: facts.OpenStates, words: Words = PLAIN) -> str:
     several, steps = "s" * (len(fact.states) > 1), count_of("step", fact.steps)
     cause = f"no successor is recorded for state{several} {names} ({steps}), so the worst is assumed to follow"
     it, is_left = ("them", "they are") if several else ("it", "it is")
-    return f"{cause}; declare {it} absorbing if {is_left} never left, give next_state, or mark complete episodes in a column end"
+    how = f"with {words.option('absorbing')}" if words.command else "absorbing"
+    return f"{cause}; declare {it} {how} if {is_left} never left, give next_state, or mark complete episodes in a column end"
 
 
 @remark.register
 def _(fact: facts.UnknownStart, words: Words = PLAIN) -> str:
-    return f"the law of the first state is known only up to a mass of {fact.mass:.3g}; declare start"
+    return f"the law of the first state is known only up to a mass of {fact.mass:.3g}; declare {words.option('start')}"
 
 
 @remark.register
