@@ -318,6 +318,21 @@ def test_solve_says_in_one_line_what_holds_if_the_model_is_off(cli):
     assert level["stress"] == held.rows()
 
 
+def test_the_rule_of_today_is_stressed_beside_the_plan(cli, tmp_path):
+    """Only the plan was once stressed, so that nobody could say which of the two holds if the model is off."""
+    rule = bqrl.solve("Inventory", 0.1, rule="state").policy
+    bqrl.save(rule, tmp_path / "rule.npz")
+    options = ("--tau", 0.1, "--policy", f"today={tmp_path / 'rule.npz'}")
+    held = bqrl.stress("Inventory", rule, 0.1, off=[0.0, 0.02, 0.05])
+    said = " ".join(cli("solve", "Inventory", *options, "--out", tmp_path / "plan")[1].split())
+    assert f"dollars (today {held.value[1]:g} dollars); by 5 %: " in said
+    assert f"(today {held.value[2]:g} dollars)" in (tmp_path / "plan/result.json").read_text(encoding="utf-8")
+    (level,) = json.loads(cli("solve", "Inventory", *options, "--json")[1])["levels"]
+    assert [row["today"] for row in level["stress"]] == held.value.tolist()
+    with open(tmp_path / "plan" / "stress_tau0p1.csv", encoding="utf-8") as file:
+        assert [float(row["today"]) for row in csv.DictReader(file)] == held.value.tolist()
+
+
 def test_solve_says_what_the_mean_would_be_with_a_smaller_margin(cli, tmp_path):
     code, out, _ = cli("solve", "Inventory", "--tau", 0.1, "--out", tmp_path / "plan")
     line = "The same guarantee with half of the margin for errors: mean {:.2f} instead of 70.08 (--margin 0.5); with none: {:.2f} (--margin 0)."

@@ -4,6 +4,7 @@ import pytest
 from helpers import chart_values
 
 import bqrl
+from bqrl.planners.stress import beside_others
 from bqrl.results.stress import stress_chart, stress_result
 from bqrl.results.words import Words
 
@@ -22,6 +23,18 @@ def test_table_and_sentence_hold_the_proven_guarantees(held):
     assert shown.titles["value"] == "guaranteed (EUR)"
     (said,) = result.sentences
     assert f"by 5 %: {held.value[-1]:g}" in said
+
+
+def test_other_policies_have_a_column_under_their_name_and_drawn_actions_none(held):
+    others = {"value": "always:order 0", "dice": "random"}
+    beside = beside_others(held, others, seconds=5.0)
+    known = bqrl.stress("Inventory", others["value"], tau=0.1, off=held.off)
+    assert [row["policy_value"] for row in beside.rows()] == known.value.tolist()
+    assert beside_others(held, others, seconds=0.0).rows() == held.rows()
+    result = stress_result(beside, Words(title="Shop"))
+    assert result.tables["stress"].titles["policy_value"] == "value"
+    assert f"(value {known.value[-1]:g})" in result.sentences[0]
+    assert beside.others.keys() == {"value"}
 
 
 def test_the_chart_has_one_curve_per_policy_in_per_cent(held):

@@ -10,14 +10,16 @@ neither do rows that are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, numbers
 from bqrl.display import Charted
+from bqrl.errors import ArgumentTypeError
 from bqrl.laws.objectives import Buffered, Objective, Quantile, check_objective
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import cut_to_possible, lattice, returns_grid, rounded_grid
@@ -57,6 +59,8 @@ class Stress(Charted):
         The same for the policy with the best mean in the model.
     mdp : MDP or None
         The problem.
+    others : dict of ndarrays of shape (n,)
+        By name, the same for policies that are compared with the policy of a plan.
 
     Examples
     --------
@@ -71,10 +75,17 @@ class Stress(Charted):
     value: FloatArray
     risk_neutral: FloatArray
     mdp: MDP | None = None
+    others: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("off", "value", "risk_neutral"):
             object.__setattr__(self, name, freeze(getattr(self, name)))
+
+    @property
+    def columns(self) -> dict[str, FloatArray]:
+        """The columns of the rows; those of other policies have their names."""
+        found = {"off": self.off, "value": self.value, "risk_neutral": self.risk_neutral}
+        return found | {f"policy_{name}" if name in found else name: values for name, values in self.others.items()}
 
     @property
     def overtaken(self) -> float | None:
@@ -83,12 +94,9 @@ class Stress(Charted):
         return float(self.off[behind[0]]) if behind.size else None
 
     def rows(self) -> list[dict[str, float]]:
-        """Return one row per `off`: the guarantee of the policy and that of the risk-neutral policy."""
-        columns = ("off", "value", "risk_neutral")
-        return [
-            dict(zip(columns, row, strict=True))
-            for row in zip(*(getattr(self, c).tolist() for c in columns), strict=True)
-        ]
+        """Return one row per `off`: the guarantee of the policy, that of the risk-neutral policy and those of others."""
+        columns = {name: values.tolist() for name, values in self.columns.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{100 * off:g} %: {value:.6g}" for off, value in zip(self.off, self.value, strict=True))
@@ -150,14 +158,31 @@ def quick_stress(mdp: MDP, plan: Plan, off: Sequence[float], seconds: float) -> 
     goal = plan.objective
     if plan.attitude != "nominal" or not isinstance(goal, Quantile | Buffered) or not (~mdp.known).any():
         return None
+    both = (plan.policy, risk_neutral(mdp, 0)[0])
+    return stress(mdp, plan, off=off) if _stress_seconds(mdp, goal, both, off) <= seconds else None
+
+
+def beside_others(held: Stress, policies: Mapping[str, Any], seconds: float) -> Stress:
+    """Return a stress test with those of other policies beside it that take about `seconds` each at most."""
+    mdp, goal, found = held.mdp, held.objective, dict[str, FloatArray]()
+    assert mdp is not None
+    assert isinstance(goal, Quantile | Buffered)
+    for name, given in policies.items():
+        with suppress(ArgumentTypeError):  # actions are drawn
+            policy = one_policy(mdp, given)
+            check_rewards(policy, mdp)
+            if _stress_seconds(mdp, goal, [policy], held.off) <= seconds:
+                found[name] = freeze(held_values(mdp, policy, goal, held.off))
+    return replace(held, others=found)
+
+
+def _stress_seconds(mdp: MDP, goal: Quantile | Buffered, policies: Sequence[Policy], off: Iterable[float]) -> float:
+    """Return about how long a stress test takes; inf if there is none for such a policy."""
     averaged = goal.beta not in (0.0, goal.tau)
-    if averaged and (lattice(mdp) is None or isinstance(plan.policy, MixturePolicy)):
-        return None
-    passes = sum(share > 0.0 for share in off) * (
-        BUFFERED_PASSES if averaged else 1.0 if goal.beta == 0.0 else CVAR_PASSES
-    )
-    each = [_search_seconds(mdp, policy) for policy in (plan.policy, risk_neutral(mdp, 0)[0])]
-    return stress(mdp, plan, off=off) if passes * sum(each) <= seconds else None
+    if averaged and (lattice(mdp) is None or any(isinstance(policy, MixturePolicy) for policy in policies)):
+        return np.inf
+    passes = BUFFERED_PASSES if averaged else 1.0 if goal.beta == 0.0 else CVAR_PASSES
+    return passes * sum(share > 0.0 for share in off) * sum(_search_seconds(mdp, policy) for policy in policies)
 
 
 def _search_seconds(mdp: MDP, policy: Policy) -> float:

@@ -22,7 +22,7 @@ from bqrl.planners.plan import Plan
 from bqrl.planners.room import forecast
 from bqrl.planners.solve import SOLVERS, find_planner, solve
 from bqrl.planners.strategies import Strategies, beside_plans
-from bqrl.planners.stress import Stress, quick_stress
+from bqrl.planners.stress import Stress, beside_others, quick_stress
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.policies.forward import play_shares
 from bqrl.policies.protocol import Policy
@@ -31,6 +31,7 @@ from bqrl.results.steps import MAX_SHARES, Trades, quick_trades
 from bqrl.results.words import Words
 
 HELD = (0.0, 0.02, 0.05)  # shares of probability that may be off, in the output of `solve`
+HELD_SECONDS = 1.0  # for what holds then, per policy
 MARGIN_SECONDS = 3.0  # for the means with smaller margins, per plan
 PAGE_SECONDS = 5.0  # for the same on a page, per plan
 CHOICES = (
@@ -57,6 +58,7 @@ class Solved:
     shares: Mapping[float, FloatArray] = field(default_factory=dict)  # by level (H, S, A): how often actions are played
     neutral_shares: FloatArray | None = None
     strategies: Strategies | None = None  # the plans beside other policies
+    policies: Mapping[str, Any] = field(default_factory=dict)  # the further policies of `strategies` by name
     below: float | None = None  # the limit of low returns
     held: Mapping[float, Stress] = field(default_factory=dict)  # by level: what the plan guarantees if the model is off
     margins: Mapping[float, Mapping[float, float]] = field(default_factory=dict)  # by level: means of `smaller_margins`
@@ -131,7 +133,7 @@ def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, An
         plans = [with_tail(plan, neutral[1]) for plan in plans]
     return Solved(
         words=words, mdp=mdp, plans=tuple(sorted(plans, key=plan_key)), neutral=neutral, settings=settings,
-        curve=plans[-1].details.get("curve"), held=held_plans(mdp, plans, HELD, 1.0),
+        curve=plans[-1].details.get("curve"), held=held_plans(mdp, plans, HELD, HELD_SECONDS),
         margins={plan_key(plan): smaller_margins(mdp, plan, MARGIN_SECONDS) for plan in plans},
         seconds=sum(plan.seconds for plan in plans),
     )  # fmt: skip
@@ -155,7 +157,8 @@ def with_strategies(
         curve = solved.curve if isinstance(solved.curve, GuaranteeCurve) else None
         found = beside_plans(solved.plans, solved.neutral, policies or {}, curve=curve, below=below, usual=usual)
         table = found if len(found.names) > len(solved.plans) else None
-    return replace(solved, strategies=table, below=below)
+    held = {key: beside_others(one, policies or {}, HELD_SECONDS) for key, one in solved.held.items()}
+    return replace(solved, strategies=table, policies=policies or {}, below=below, held=held)
 
 
 def held_plans(mdp: MDP, plans: Iterable[Plan], off: Sequence[float], seconds: float) -> dict[float, Stress]:
@@ -190,7 +193,8 @@ def with_chart_data(solved: Solved, watch: Watch | None = None) -> Solved:
         neutral = None if solved.neutral is None else play_shares(mdp, solved.neutral[0])
     watch.phase("stress")
     later = [plan for plan in solved.plans if plan_key(plan) not in solved.held]
-    held = {**solved.held, **held_plans(mdp, later, HELD, PAGE_SECONDS)}
+    added = held_plans(mdp, later, HELD, PAGE_SECONDS)
+    held = {**solved.held, **{key: beside_others(one, solved.policies, PAGE_SECONDS) for key, one in added.items()}}
     watch.phase("price of certainty")
     trades = {} if solved.neutral is None else quick_trades(mdp, solved.plans, curve, solved.words)
     watch.phase("drawing")

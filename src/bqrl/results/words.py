@@ -275,13 +275,16 @@ def price(
 
 
 def held_sentence(held: Stress, words: Words = PLAIN) -> str:
-    """What a policy still guarantees if the model is off, in one sentence; "" if nothing is off."""
+    """What a policy, and others beside it, still guarantee if the model is off, in one sentence; "" if nothing is off."""
     if not held.off.any():
         return ""
-    values = tell_apart(*held.value.tolist(), directions=[-1] * held.off.size)
-    parts = [
-        f"by {percent(off)}: {words.amount(x)}" for off, x in zip(held.off.tolist(), values, strict=True) if off > 0.0
-    ]
+    columns = np.array([held.value, *held.others.values()]).T  # one row per share
+    texts = iter(tell_apart(*columns.ravel().tolist(), directions=[-1] * columns.size))
+    parts = list[str]()
+    for off in held.off.tolist():
+        own, *rest = (words.amount(next(texts)) for _ in range(columns.shape[1]))
+        beside = ", ".join(f"{name} {x}" for name, x in zip(held.others, rest, strict=True))
+        parts += [f"by {percent(off)}: {own}{f' ({beside})' if beside else ''}"] if off > 0.0 else []
     said = f"if probabilities are off by up to {'; '.join(parts)[3:]}"
     last = held.overtaken
     since = f"from {percent(last)}" if last else "even without errors"
