@@ -86,8 +86,12 @@ def format_number(x: float | None, digits: int = 6, direction: int = 0) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def format_cells(values: Sequence[Any], text: Callable[[Any], str] = str, digits: int = 6) -> list[str]:
+def format_cells(
+    values: Sequence[Any], text: Callable[[Any], str] = str, direction: int = 0, digits: int = 6
+) -> list[str]:
     """The cells of a column: the largest float with about `digits` digits, smaller ones with its decimals or two digits.
+
+    `direction` is that of `format_number`.
 
     >>> format_cells([31221.3, 152.088, 6.20074, 0.0, 7, True]), format_cells([99.2, 0.000412345])
     (['31,221.3', '152.1', '6.2', '0', '7', 'yes'], ['99.2', '0.00041'])
@@ -101,7 +105,7 @@ def format_cells(values: Sequence[Any], text: Callable[[Any], str] = str, digits
         if x is None or not isinstance(x, float):
             return format_number(x) if x is None else text(x)
         place = math.floor(math.log10(abs(x))) if 0.0 < abs(x) < math.inf else top
-        return format_number(x, max(2, digits - top + place))
+        return format_number(x, max(2, digits - top + place), direction)
 
     return [shown(x) for x in values]
 

@@ -22,7 +22,7 @@ def test_solve_prints_a_table_and_one_sentence_for_each_level(cli):
     assert "AssetSelling: 26 states, 2 actions, 10 stages, start 5" in text
     for heading in ("level", "quantile", "upper bound", "gap", "margin", "proven", "mean", "risk-neutral"):
         assert heading in text
-    assert "0.1 0.791667 0.791667 0 0.015 0.14 yes 0.851776 0.708333" in text
+    assert "0.1 0.791666 0.791667 0 0.015 0.14 yes 0.851776 0.708333" in text
     assert (
         "In 9 of 10 runs you get at least 0.7916, the best that any policy can promise; mean 0.8518, which is 0.01221 less than "
         "the best mean; the risk-neutral policy gives 0.7083." in text
@@ -335,18 +335,36 @@ def test_the_rule_of_today_is_stressed_beside_the_plan(cli, tmp_path):
 
 def test_solve_says_what_the_mean_would_be_with_a_smaller_margin(cli, tmp_path):
     code, out, _ = cli("solve", "Inventory", "--tau", 0.1, "--out", tmp_path / "plan")
-    line = "The same guarantee with half of the margin for errors: mean {:.2f} instead of 70.08 (--margin 0.5); with none: {:.2f} (--margin 0)."
+    line = "The same guarantee with half of the margin for errors: mean {:.2f} instead of 70.08 (--margin 0.5); "
+    line += "with none: {:.2f} (--margin 0)."
     line = line.format(*(bqrl.solve("Inventory", 0.1, margin=share).mean for share in (0.5, 0.0)))
     assert code == 0
     assert line in " ".join(out.split())
     assert line in (tmp_path / "plan/result.json").read_text(encoding="utf-8")  # which the page shows
     assert "margin for errors" not in cli("solve", "Inventory", "--tau", 0.1, "--margin", 0.5)[1]
-    assert "with none: 87.56 (margin=0)" in bqrl.report(bqrl.solve("Inventory", 0.1), tmp_path / "own.html").read_text("utf-8")
+    page = bqrl.report(bqrl.solve("Inventory", 0.1), tmp_path / "own.html")
+    assert "with none: 87.56 (margin=0)" in page.read_text("utf-8")
 
 
 def test_a_promise_has_the_same_digits_in_the_sentence_and_in_the_stress_line(cli):
     out = " ".join(cli("solve", "AssetSelling", "--tau", 0.1)[1].split())
     assert "the risk-neutral policy gives 0.7083. If probabilities are off by up to 2 %: 0.7083; by 5 %: 0.5;" in out
+
+
+def test_a_table_never_shows_more_than_is_promised(cli, tmp_path):
+    """Sentences rounded promises down and tables to the nearest, so that 0.791667 stood for 19/24."""
+    code, out, _ = cli("solve", "AssetSelling", "--tau", 0.1, "--out", tmp_path / "plan")
+    assert code == 0
+    row = next(line.split() for line in out.splitlines() if line.lstrip().startswith("0.1 "))
+    assert row[1:3] == ["0.791666", "0.791667"]  # the bracket outward
+    plan = next(line.split() for line in out.splitlines() if line.startswith("plan "))
+    assert plan[3] == "0.791666"
+    table = read(tmp_path / "plan").tables["levels"]
+    assert table.bounds == {"value": -1, "upper": 1, "gap": 1, "neutral": -1}
+    assert table.rows[0]["value"] == 19 / 24  # files hold all digits
+    whole = bqrl.strategies("AssetSelling", {"plan": bqrl.solve("AssetSelling", 0.1)}, tau=0.1)
+    assert "0.791666" in str(whole)
+    assert "0.791667" not in whole._repr_html_() + str(whole)
 
 
 def test_off_is_robust_planning_in_the_same_words(cli):

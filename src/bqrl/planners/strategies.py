@@ -120,12 +120,18 @@ class Strategies(Charted):
         row |= {f"mean_{outcome}": mean for outcome, mean in scenario.outcomes[name].items()}
         return row | {"exact": upper is None}
 
+    @property
+    def bounds(self) -> dict[str, int]:
+        """The columns of promises, which are rounded down for people, as in sentences."""
+        return {f"{kind}_{exact_text(tau)}": -1 for kind in ("quantile", "cvar") for tau in self.taus}
+
     def __str__(self) -> str:
         rows = [
             {key: x for key, x in row.items() if key != "model" or not self.scenarios[0].parameters}
             for row in self.rows()
         ]
-        columns = [[key, *format_cells([row[key] for row in rows])] for key in rows[0]]
+        bounds = self.bounds
+        columns = [[key, *format_cells([row[key] for row in rows], direction=bounds.get(key, 0))] for key in rows[0]]
         widths = [max(map(len, column)) for column in columns]
         left = list(rows[0]).index("strategy")
         return "\n".join(

@@ -205,9 +205,10 @@ def learner_tables(found: Learned, document: Mapping[str, Any]) -> dict[str, Res
         rows += [blank | {"learner": "random play"} | document["random"]]
     seeds = len(found.experiment.seeds)
     caption = f"Mean \N{PLUS-MINUS SIGN} standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
+    bounds, made = {"value": -1}, found.experiment.made
     return {
-        "learners": ResultTable(rows, titles=titles, caption=caption, made=found.experiment.made),
-        "seeds": ResultTable(runs, titles=titles, caption="One row per run.", made=found.experiment.made),
+        "learners": ResultTable(rows, titles=titles, caption=caption, bounds=bounds, made=made),
+        "seeds": ResultTable(runs, titles=titles, caption="One row per run.", bounds=bounds, made=made),
     }
 
 
@@ -313,7 +314,11 @@ def suite_tables(parts: Mapping[str, Learned], document: Mapping[str, Any]) -> d
     return {
         "shares": ResultTable(document["shares"], titles=titles, caption=f"{SHARE} {said}", made=made),
         "learners": ResultTable(
-            same_columns(rows), titles=titles, caption="The final values of all problems.", made=made
+            same_columns(rows),
+            titles=titles,
+            caption="The final values of all problems.",
+            bounds={"value": -1},
+            made=made,
         ),
     }
 

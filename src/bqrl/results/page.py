@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ def _table(name: str, short: str, table: ResultTable, decimal: str) -> dict[str,
     csv, count = to_csv(table, decimal), len(table.rows)
     title = re.sub(r"_step(\d+)$", r", step \1", re.sub(r"_tau(\d+)p(\d+)(?=$|_)", r" at level \1.\2", short))
     title = title.replace("_", " ").replace("tradeoff", "trade-off").capitalize()
-    titles, cells = display_table(ResultTable(table.rows[:SHOWN_ROWS], titles=table.titles))
+    titles, cells = display_table(replace(table, rows=table.rows[:SHOWN_ROWS]))
     return {
         "name": name,
         "title": f"{title}: the decisions to follow" if re.match("policy(_tau|_step|$)", name) else title,

@@ -60,6 +60,7 @@ FILES = (  # files that a folder may hold; POLICY_FILES are those of each object
     "levels.csv", "strategies.csv", "return_laws.csv", "guarantee_curve.csv",
     *chart_files(["guarantee_curve", "tradeoff", "return_law", "policy_map", CHART]),
 )  # fmt: skip
+BOUNDS = {"value": -1, "nominal": -1, "upper": 1, "gap": 1, "neutral": -1, "neutral_upper": 1}  # of a level
 POLICY_FILES = (  # with `objective_name`
     "policy{}.csv", "policy{}.npz", "overview{}.csv", "stress{}.csv", "tradeoff{}.csv",
     *(f"policy{{}}_step{i + 1}.{end}" for i in range(STEPS) for end in ("csv", "npz")),
@@ -255,7 +256,7 @@ def _curve_table(curve: GuaranteeCurve | CVaRCurve, words: Words) -> ResultTable
         titles = {"level": "from level", "value": words.titled(best), "target": words.titled("target")}
         titles["missing"] = words.titled("missing")
         said = f"The {best} of any policy: from each level to the next it is the target minus missing / level."
-    return ResultTable(curve.rows(), titles=titles, caption=said)
+    return ResultTable(curve.rows(), titles=titles, caption=said, bounds={"value": -1})
 
 
 def level_facts(
@@ -324,7 +325,10 @@ def level_table(document: Mapping[str, Any], words: Words) -> ResultTable:
         del titles["fragile"]
     titles = {key: title for key, title in titles.items() if any(row.get(key) is not None for row in rows)}
     return ResultTable(
-        [{key: row.get(key) for key in titles} for row in rows], titles=titles, caption="One row per level."
+        [{key: row.get(key) for key in titles} for row in rows],
+        titles=titles,
+        caption="One row per level.",
+        bounds=BOUNDS,
     )
 
 

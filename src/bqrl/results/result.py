@@ -42,6 +42,7 @@ class ResultTable:
     titles: Mapping[str, str] = field(default_factory=dict)  # of columns, with their unit; else the key is shown
     caption: str = ""  # what the table shows, in one sentence
     when: Mapping[str, Any] = field(default_factory=dict)  # as for a sentence
+    bounds: Mapping[str, int] = field(default_factory=dict)  # columns that people see rounded down (-1) or up (1)
     made: Mapping[str, str] = field(default_factory=dict)  # further columns of the CSV file: its seeds and versions
 
     @property
@@ -219,7 +220,8 @@ def contents(result: Result) -> dict[str, bytes]:
         for key in table.columns:
             types = {type(np.asarray(row[key]).item()) for row in table.rows} - {type(None)}
             kind = next((kind for kind, (some, _) in COLUMN_TYPES.items() if types and types <= some), "text")
-            tables[name]["columns"].append({"key": key, "title": table.titles.get(key, key), "type": kind})
+            column = {"key": key, "title": table.titles.get(key, key), "type": kind}
+            tables[name]["columns"].append(column | ({"bound": table.bounds[key]} if key in table.bounds else {}))
     head = {
         "format": FORMAT, "version": VERSION, "kind": result.kind, "title": result.title, "settings": result.settings,
         "sentences": result.lines, "tables": tables, "charts": list(result.charts), "choices": result.choices,
@@ -271,6 +273,7 @@ def read(folder: str | Path) -> Result:
                 titles={column["key"]: column["title"] for column in table["columns"]},
                 caption=table["caption"],
                 when=table.get("when", {}),
+                bounds={column["key"]: column["bound"] for column in table["columns"] if "bound" in column},
                 made=made,
             )
         return Result(

@@ -188,7 +188,8 @@ def trade_table(trade: Tradeoff, words: Words) -> ResultTable:
     if trade.objective.beta > 0.0:  # a mean over the worst runs is not a return that a run may miss
         titles["guarantee"] = words.titled(trade.objective.label)
         rows = [{key: x for key, x in row.items() if key != "shortfall"} for row in rows]
-    return ResultTable(rows, titles=titles, caption=caption)
+    bounds = {"guarantee": -1, trade.bound_name: -1 if trade.minimise else 1, "shortfall": 1}
+    return ResultTable(rows, titles=titles, caption=caption, bounds=bounds)
 
 
 def policy_control(trades: Trades, words: Words) -> Control:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -53,7 +54,7 @@ def strategy_table(table: Strategies, words: Words) -> ResultTable:
     rows = strategy_rows(table)
     if table.below is not None:  # as a percentage of at most two decimals
         rows = [row | {"chance_below": _percentage(row["chance_below"])} for row in rows]
-    return ResultTable(rows, titles=titles, caption=caption)
+    return ResultTable(rows, titles=titles, caption=caption, bounds=table.bounds)
 
 
 def _percentage(share: float) -> float | str:
@@ -82,7 +83,7 @@ def strategy_tables(table: Strategies, words: Words) -> list[ResultTable]:
         caption = f"The same in {words.share(tau)}." if found else whole.caption
         titles = dict(whole.titles) | {keys[-1]: "below the best guarantee"}
         rows = [{key: row[key] for key in columns} for row in whole.rows]
-        found.append(ResultTable(rows, titles=titles, caption=caption))
+        found.append(replace(whole, rows=rows, titles=titles, caption=caption))
     return found
 
 

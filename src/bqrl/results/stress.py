@@ -20,7 +20,7 @@ def stress_table(held: Stress, words: Words) -> ResultTable:
     titles |= {key: words.titled(name) for key, name in zip(list(held.columns)[3:], held.others, strict=True)}
     rows: list[dict[str, Any]] = [{**row, "off": percent(row["off"])} for row in held.rows()]
     said = "What is still proven if in every row up to this share of probability moves between its outcomes."
-    return ResultTable(rows, titles=titles, caption=said)
+    return ResultTable(rows, titles=titles, caption=said, bounds=dict.fromkeys(list(held.columns)[1:], -1))
 
 
 def stress_chart(held: Stress, words: Words | None = None, finding: bool = True) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from html import escape
 from itertools import product
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import choice, whole
-from bqrl.display import spread_indices
+from bqrl.display import format_number, spread_indices
 from bqrl.laws.law import Law
 from bqrl.laws.sample import Sample
 from bqrl.learners.record import Record
@@ -226,12 +227,6 @@ def _action_probabilities(policy: Policy, states: IntArray) -> FloatArray | None
 # -- tables ---------------------------------------------------------------------------------------------------------------
 
 
-def _strategy_rows(table: Strategies) -> list[dict[str, Any]]:
-    """The rows with titles for people."""
-    shown = strategy_table(table, Words.of(table))
-    return [{shown.titles.get(key, key): value for key, value in row.items()} for row in shown.rows]
-
-
 def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
     """The final values without the columns that the caption states."""
     said = ("objective", "episodes", "seeds", "band")
@@ -259,7 +254,8 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     }),
     Policy: (policy_view, lambda policy: {"stages": policy.H, "states": policy.S, "table": "policy.table(mdp)"}),
     Plan: (plan_view, lambda plan: {
-        "objective": plan.objective.label, "value": plan.value, "upper bound": plan.upper, "proven": plan.certain,
+        "objective": plan.objective.label, "value": format_number(plan.value, direction=-1),
+        "upper bound": format_number(plan.upper, direction=1), "proven": plan.certain,
         "mean": plan.mean, "policy": plan.policy.kind,
         "meaning": " ".join([level_facts(plan, Words.of(plan))["meaning"], *map(sentence, plan.remarks)]),
     }),
@@ -267,7 +263,7 @@ VIEWS: dict[type, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     CVaRCurve: (lambda curve: curve_chart(curve, words=Words.of(curve.mdp)), _curve_rows),
     GridCurve: (grid_curve_view, lambda curve: curve.rows()),
     Refinement: (refinement_view, lambda path: path.rows()),
-    Strategies: (strategies_chart, _strategy_rows),
+    Strategies: (strategies_chart, lambda table: strategy_table(table, Words.of(table))),
     Tradeoff: (lambda trade: trade_chart([trade], Words.of(trade.mdp)), lambda trade: trade.rows()),
     Stress: (stress_chart, lambda held: held.rows()),
     Outlook: (lambda now: law_chart({0.0: now.law}, {0.0: now.target}, what="the target"), lambda now: now.rows()[0]),
@@ -317,9 +313,11 @@ def html(thing: Any) -> str:
     rows, compact = _view(thing)[1](thing), (None, POINTS) if isinstance(thing, Experiment) else ()
     if isinstance(rows, Mapping):
         rows = [{"": key, type(thing).__name__: value} for key, value in rows.items()]
+    shown = rows if isinstance(rows, ResultTable) else ResultTable(rows)
+    rows = shown.rows
     caption = f"{thing!r}; low and high: {thing.band}." if isinstance(thing, Experiment) else ""
     caption += f" The first {MAX_ROWS} of {len(rows)} rows." if len(rows) > MAX_ROWS else ""
-    titles, cells = display_table(ResultTable(rows[:MAX_ROWS]))
+    titles, cells = display_table(replace(shown, rows=rows[:MAX_ROWS]))
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
     said = f"<caption>{escape(caption)}</caption>" if caption else ""

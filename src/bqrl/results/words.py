@@ -51,7 +51,9 @@ class Words:
     total: str = "return"  # what a run brings
     state: str = "state"
     action: str = "action"
-    command: bool = False  # whether remedies name the options of the command line instead of the arguments of the library
+    command: bool = (
+        False  # whether remedies name the options of the command line instead of the arguments of the library
+    )
 
     def __post_init__(self) -> None:
         for option, name in NAMES.items():
@@ -183,17 +185,22 @@ def cell(value: Any) -> str:
 
 
 def display_table(table: ResultTable) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells of a table as text; a column `x_std` is shown together with x, as "mean ± deviation"."""
+    """Titles and cells of a table as text; a column `x_std` is shown together with x, as "mean ± deviation".
+
+    Promises and other bounds are rounded as in sentences, so that they still hold.
+    """
 
     def spread(row: Mapping[str, Any], key: str) -> str:
         most = row[f"{key}_std"]
         apart = bool(most) and most > GAP_TOL * abs(row[key])  # otherwise it is a rounding error
-        return format_number(row[key], SENTENCE_DIGITS) + (f" ± {format_number(most, 2)}" if apart else "")
+        return format_number(row[key], SENTENCE_DIGITS, table.bounds.get(key, 0)) + (
+            f" ± {format_number(most, 2)}" if apart else ""
+        )
 
     def column(key: str) -> list[str]:
         if any(f"{key}_std" in row for row in table.rows):
             return [spread(row, key) for row in table.rows]
-        return format_cells([row[key] for row in table.rows], cell)
+        return format_cells([row[key] for row in table.rows], cell, table.bounds.get(key, 0))
 
     keys = [key for key in table.columns if key.removesuffix("_std") not in table.columns or not key.endswith("_std")]
     rows = zip(*map(column, keys), strict=True)
@@ -306,7 +313,9 @@ def margin_sentence(mean: float, others: Mapping[float, float], words: Words = P
     how = words.option("secondary", "mean")
     if math.isnan(others[0.0]):
         return f"Another policy may have a better mean with the same guarantee; the search takes longer ({how})."
-    own, half, none = tell_apart(mean, others.get(0.5, mean), others[0.0], directions=(0, 0, 0 if 0.5 in others else -1))
+    own, half, none = tell_apart(
+        mean, others.get(0.5, mean), others[0.0], directions=(0, 0, 0 if 0.5 in others else -1)
+    )
     said = "the same guarantee with {} margin for errors: mean {} instead of {} ({})".format
     if half == own:
         return sentence(said("no", none if 0.5 in others else f"at least {none}", own, how))
@@ -640,9 +649,8 @@ def _(fact: facts.Drift, words: Words = PLAIN) -> str:
 @remark.register
 def _(fact: facts.LowersPromise, words: Words = PLAIN) -> str:
     value, without = ("none" if x == -math.inf else words.value(fact.objective, x) for x in (fact.value, fact.without))
-    return (
-        f"the declaration {words.option(fact.declaration)} lowers the promise: {value} with it and {without} without it; {fact.why}"
-    )
+    name = words.option(fact.declaration)
+    return f"the declaration {name} lowers the promise: {value} with it and {without} without it; {fact.why}"
 
 
 @remark.register
