@@ -23,7 +23,7 @@ def test_estimates_are_saved_and_loaded(tmp_path, way):
 
 
 def test_files_that_are_no_estimates_are_one_line(tmp_path):
-    np.savez(tmp_path / "other.npz", bqrl_estimate=1)
+    np.savez(tmp_path / "other.npz", bqrl_estimate=2)
     with pytest.raises(FileFormatError, match="got no array 'H'"):
         bqrl.load(tmp_path / "other.npz")
 
@@ -31,7 +31,7 @@ def test_files_that_are_no_estimates_are_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"bqrl_estimate": np.array(9)}, "expected an estimate of format 1"),
+        ({"bqrl_estimate": np.array(9)}, "expected an estimate of format 2"),
         ({"visits": np.zeros(3, int)}, r"'visits' must have one entry .* shape \(1, 3, 1\), got \(3,\)"),
         ({"most": np.array([["x"]])}, r"'most' must have one entry .*, got \(1, 1\) of <U1"),
         ({"added": np.array([99])}, r"'added' must be a list of states below 3, got"),

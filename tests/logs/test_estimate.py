@@ -314,7 +314,42 @@ def test_an_adaptive_log_has_no_promise_for_the_old_policy_and_more_for_the_new_
 
 def test_the_old_policy_of_a_log_with_cuts_counts_them_as_the_worst():
     ends = ["truncated"] * 5 + ["terminal"] * 95
-    estimate = fit(coin(100, 100) | {"end": ends}, reward_range=(0, 1), horizon=2)
+    estimate = fit(coin(100, 100) | {"end": ends}, reward_by="state-action", horizon=2)
     worst = np.r_[np.full(5, -np.inf), np.ones(95)]
     assert estimate.old_promise(0.2) == quantile_interval(worst, 0.2, 0.95)["lower"] == 1.0
     assert estimate.old_promise(0.05) == -np.inf
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 2.0), (-1.0, 2.0), (1.0, 2.0), (-3.0, -1.0)])
+def test_a_cut_episode_counts_with_what_it_earned_and_the_least_that_can_come(low, high):
+    """Cut episodes once counted as -inf, also where `reward_range` bounds what could still come."""
+    reward = 1.0 if high > 0.0 else -1.0
+    log = {
+        "episode": np.repeat(np.arange(200), 2),
+        "state": ["s"] * 400,
+        "action": ["a"] * 400,
+        "reward": [reward] * 400,
+    }
+    log["end"] = ["", "truncated"] * 200
+    asked = {"horizon": 3, "discount": 0.5, "stationary": True}
+    estimate = fit(log, reward_range=(low, high), **asked)
+    ends = [1.5 * reward + min(low, 0.0) / 4, 1.5 * reward + max(high, 0.0) / 4]  # an episode may end before step 3
+    assert estimate.returns.size == 0
+    assert estimate.cut.tolist() == [ends] * 200
+    assert estimate.old_promise(0.2) == ends[0]
+    assert any("rewards lie between" in text for text in estimate.solve(0.2).notes[0].old_assumptions)
+    assert fit(log, reward_by="state-action", **asked).old_promise(0.2) == -np.inf
+    assert fit(log, reward_range=(low, high), adaptive=True, **asked).old_promise(0.2) == -np.inf
+
+
+def test_a_cut_episode_counts_with_the_least_that_the_model_still_pays():
+    rows = [("a", "go", "b", 1.0, 5.0), ("b", "go", "b", 0.5, -1.0), ("b", "go", "b", 0.5, 4.0)]
+    model = bqrl.MDP(
+        [dict(zip(("state", "action", "next_state", "probability", "reward"), row, strict=True)) for row in rows],
+        horizon=3,
+        start="a",
+    )
+    log = {"episode": range(100), "state": ["a"] * 100, "action": ["go"] * 100, "reward": [5.0] * 100}
+    estimate = fit(log | {"next_state": ["b"] * 100, "end": ["truncated"] * 100}, model=model)
+    assert estimate.cut[0].tolist() == [3.0, 15.0]
+    assert estimate.old_promise(0.2) == 3.0 == bqrl.evaluate(model, "always:go").values[0]

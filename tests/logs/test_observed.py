@@ -69,11 +69,18 @@ def test_the_old_policy_has_promises_for_objectives_that_are_no_quantiles():
 
 
 def test_a_chance_of_the_old_policy_counts_episodes_that_were_cut_off_as_misses_and_as_hits():
-    ends = ["truncated"] * 5 + ["terminal"] * 95
-    estimate = fit(coin(100, 80) | {"end": ends}, reward_range=(0, 1), horizon=2)
+    won, lost = (
+        coin(100, 80) | {"end": ends}
+        for ends in (["truncated"] * 5 + ["terminal"] * 95, ["terminal"] * 95 + ["cut"] * 5)
+    )
+    estimate = fit(lost, reward_range=(0, 1), horizon=2)
     found, hits = estimate.logged(Chance(1.0)), int(np.sum(estimate.returns == 1.0))
     assert np.isnan(found["value"])
     assert found["lower"] == share_interval(hits, 100, 0.95)[0]
     assert found["upper"] == share_interval(hits + 5, 100, 0.95)[1]
     worst = np.r_[estimate.returns, np.zeros(5)]
     assert estimate.old_promise(Mean()) == lower_end(Mean(), worst, 0.95, 0.0)
+    estimate = fit(won, reward_range=(0, 1), horizon=2)
+    assert estimate.cut.tolist() == [[1.0, 2.0]] * 5
+    assert estimate.logged(Chance(1.0))["lower"] == share_interval(80, 100, 0.95)[0]
+    assert estimate.logged(Chance(2.0))["upper"] == share_interval(5, 100, 0.95)[1]

@@ -114,7 +114,7 @@ def test_the_logging_policy_without_an_estimate_is_shown_as_such():
     ends = ["terminal"] * 60 + ["truncated"] * 40
     log = coin(100, 70) | {"end": ends}
     estimate = fit(log, reward_range=(0, 1), horizon=2)
-    for beta, bounds in ((0.0, (-np.inf, 1.0)), (0.2, (None, None))):
+    for beta, bounds in ((0.0, (0.0, 1.0)), (0.2, (None, None))):
         first = fit_document(estimate, estimate.solve(0.2, beta))["policies"][0]
         assert (first["value"], first["lower"], first["upper"]) == (None, *bounds)
         assert first["meaning"] == "no estimate: episodes were cut off"

@@ -15,7 +15,7 @@ from bqrl.mdp.arrays import damage_error, require
 from bqrl.mdp.files.npz import FURTHER, OPTIONAL, STORED, model_arrays, read_stored
 from bqrl.mdp.model import MDP
 
-FORMAT = 1
+FORMAT = 2
 
 
 def estimate_arrays(estimate: Observed) -> dict[str, Any]:
@@ -26,6 +26,7 @@ def estimate_arrays(estimate: Observed) -> dict[str, Any]:
         "outcomes": balls.outcomes, "seen": balls.seen, "most": balls.most, "exact": balls.known,
         "fixed": np.array(balls.fixed),
         "tries": estimate.tries, "uncounted": estimate.uncounted, "returns": estimate.returns,
+        "cut": estimate.cut,
         "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
         "whole": np.array(
             [
@@ -80,6 +81,9 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
     delta, confidence, floor, lowest, drift = (float(x) for x in arrays["numbers"].tolist())
     returns, added = np.asarray(arrays["returns"], np.float64), np.asarray(arrays["added"])
     require(returns.ndim == 1, "returns", "be a list", f"shape {returns.shape}")
+    cut = np.asarray(arrays["cut"], np.float64)
+    valid = cut.shape == (episodes - returns.size, 2) and not np.any(cut[:, 0] > cut[:, 1])
+    require(valid, "cut", f"have {episodes - returns.size} rows (least, most)", f"shape {cut.shape}")
     valid = added.ndim == 1 and added.dtype.kind in "iu" and not np.any(added >= mdp.S)
     require(valid, "added", f"be a list of states below {mdp.S}", added)
     valid = rows >= 1 and min(episodes, steps, atoms) >= 0
@@ -89,7 +93,7 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "mdp": mdp, "confidence": confidence,
         "balls": Balls(known=known, **per_row, free=bool(free), rows=rows, delta=delta, fixed=bool(arrays["fixed"])),
-        "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "episodes": episodes,
+        "assumptions": tuple(map(str, arrays["assumptions"].tolist())), "returns": returns, "cut": cut, "episodes": episodes,
         "steps": steps, "tries": tries, "uncounted": uncounted, "start_atoms": atoms, "floor": floor, "lowest": lowest,
         "added": tuple(added.tolist()), "adaptive": bool(adaptive), "drift": drift or None,
     }  # fmt: skip

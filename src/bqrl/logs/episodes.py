@@ -78,6 +78,17 @@ class Episodes:
         totals = np.bincount(self.episode, self.reward * discount**self.stage, minlength=self.T)
         return np.asarray(totals[~self.truncated], np.float64)
 
+    def cut_returns(self, discount: float, least: FloatArray, most: FloatArray) -> FloatArray:
+        """Compute bounds on the return of every episode that was cut off, shape (m, 2).
+
+        They are what it earned plus the least and the most that can still come, given by stage, shape (H,).
+        """
+        worth = discount ** np.arange(self.H)
+        rest = np.array([np.cumsum((worth * end)[::-1])[::-1] for end in (least, most)])  # from each stage on
+        earned = np.bincount(self.episode, self.reward * discount**self.stage, minlength=self.T)
+        steps = np.bincount(self.episode, minlength=self.T)  # fewer than H, or the episode is complete
+        return np.asarray(earned[self.truncated, None] + rest[:, steps[self.truncated]].T, np.float64)
+
 
 def order_episodes(columns: Columns, horizon: int | None, ends: str | None, absorbing: Any = None) -> Episodes:
     """Check the steps of a log and put them in order; `absorbing` lists states that are never left and pay nothing."""

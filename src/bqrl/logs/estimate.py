@@ -48,6 +48,10 @@ from bqrl.planners.plan import Plan
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
 POOLED = "their law is the same in every {}"
 INDEPENDENT = "the logged episodes are independent and follow one policy, which you keep"
+BOUNDING = (
+    "rewards lie between",
+    "the given model has",
+)  # beginnings of those that bound what a cut episode could still earn
 COMPLETE = "are complete, and none is longer"  # assumptions with these words also concern the old policy
 
 
@@ -208,8 +212,12 @@ class Estimate(Explained, Charted):
             value=value, objective=goal, confidence=self.confidence, episodes=self.episodes, assumptions=self.assumptions,
             no_data=not none and self._uses_no_data(goal, value), start_estimated=self.start_atoms > 0,
             declare=declare if none else "", old=self.old_promise(goal),
-            old_assumptions=(INDEPENDENT, *(text for text in self.assumptions if COMPLETE in text)),
+            old_assumptions=(INDEPENDENT, *filter(self._concerns_old, self.assumptions)),
         )  # fmt: skip
+
+    def _concerns_old(self, text: str) -> bool:
+        """Return whether the promise of the old policy rests on an assumption, too."""
+        return COMPLETE in text or (bool(self.cut.size) and text.startswith(BOUNDING))
 
     def psa(
         self, policy: Any, draws: int = 1000, tau: float | None = None, *, prior: float = 1.0, seed: int | None = 0,

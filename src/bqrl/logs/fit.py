@@ -22,6 +22,7 @@ from bqrl.logs.played import is_environment, play_log
 from bqrl.logs.read import read_columns, rounded_down
 from bqrl.logs.trajectories import is_trajectories, named, trajectory_columns
 from bqrl.logs.trials import EVENTS, declarations
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.columns import label_text
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.validation import check_discount
@@ -166,6 +167,7 @@ def _estimate(
     """Return the estimate from ordered steps; with `events`, as if every step had shown its event."""
     # the old policy's returns are not rounded
     model, returns, recorded = declared.model, steps.returns(discount), steps
+    cut = steps.cut_returns(discount, *_stage_rewards(declared, steps.H))
     if declared.round_rewards is not None:
         steps = replace(steps, reward=rounded_down(steps.reward, declared.round_rewards))
     delta = (1.0 - confidence) / (1.0 if adaptive else 2.0)  # the other half belongs to the old policy
@@ -180,7 +182,7 @@ def _estimate(
     added = declarations(steps, declared, found) if trials else {}
     tried = {step: partial(again, replace(declared, **changes)) for step, changes in added.items()}
     return Estimate(
-        mdp=found.mdp, balls=found.balls, confidence=confidence, returns=returns,
+        mdp=found.mdp, balls=found.balls, confidence=confidence, returns=returns, cut=cut,
         assumptions=_assumptions(steps, declared, found.mdp), adaptive=adaptive,
         episodes=steps.T, steps=steps.state.size, tries=found.tries, uncounted=found.uncounted,
         start_atoms=int(np.count_nonzero(found.mdp.mu)) if several else 0,
@@ -188,6 +190,15 @@ def _estimate(
         added=() if model is not None else (found.mdp.S - 2, found.mdp.S - 1),
         trials=tried if revealed is None else tried | {EVENTS: partial(again, declared, events=True)},
     )  # fmt: skip
+
+
+def _stage_rewards(declared: Declared, H: int) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the most that a step can pay, by stage; 0 is possible unless a model says how episodes end."""
+    if declared.model is not None:
+        paid = [declared.model.stage(h).reward for h in range(H)]
+        return np.array([one.min() for one in paid]), np.array([one.max() for one in paid])
+    low, high = (-np.inf, np.inf) if declared.reward_range is None else declared.reward_range
+    return np.full(H, min(low, 0.0)), np.full(H, max(high, 0.0))
 
 
 def _removable_names(steps: Episodes, declared: Declared) -> list[str]:

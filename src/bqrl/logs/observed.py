@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,18 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.chance import Chance
 from bqrl.planners.facts import OpenStates
 from bqrl.planners.terminal import Utility
+
+
+def _law(returns: FloatArray) -> Law:
+    """Return the empirical law."""
+    return Law(returns, np.full(returns.size, 1.0 / returns.size))
+
+
+def _hits(goal: Chance, returns: FloatArray) -> int:
+    """Return how many returns, which may be infinite, reach the target."""
+    finite = returns[np.isfinite(returns)]
+    reached = round(goal(_law(finite)) * finite.size) if finite.size else 0
+    return reached + int(np.count_nonzero(returns == math.inf))
 
 
 def promised_levels(given: Objective | float, beta: float = 0.0) -> tuple[float, float]:
@@ -49,6 +61,9 @@ class Observed:
         The assumptions on which the promises rest.
     returns : ndarray of shape (n,)
         Discounted returns of the n logged episodes that were not cut off.
+    cut : ndarray of shape (m, 2)
+        Bounds on the returns of the m others: what they earned plus the least and the most that could still come, infinite
+        unless a `reward_range` or a model says.
     episodes, steps : int
         Episodes and steps of the log.
     tries : ndarray of shape (1 or H, S, A)
@@ -82,6 +97,7 @@ class Observed:
     added: tuple[int, ...]
     adaptive: bool = False
     drift: float | None = None
+    cut: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
 
     @property
     def counts(self) -> IntArray:
@@ -115,6 +131,11 @@ class Observed:
         totals = self.tries.sum(axis=2, keepdims=True)
         return np.where(totals > 0, self.tries / np.maximum(totals, 1), np.nan)
 
+    @property
+    def has_returns(self) -> bool:
+        """Whether the return of an episode is known or bounded."""
+        return bool(self.returns.size or np.isfinite(self.cut).any())
+
     def start_error(self, more: int = 1) -> float:
         """Return a bound on the total-variation distance between the true law of the first state and the observed frequencies.
 
@@ -138,37 +159,34 @@ class Observed:
         -------
         dict
             value, lower and upper. Each end fails with probability (1 - confidence) / 2 at most, and `lower` is the promise
-            of the old policy. Episodes that were cut off may have any return, which widens the interval; the value is NaN if
-            it depends on their returns, because complete episodes may differ from the others. An end is infinite if there
-            are too few complete episodes or the log is adaptive. Quantiles and chances have two ends; for other objectives
-            the upper one is infinite, and the lower one is without a lowest return, or for a `Utility` that is not declared
-            increasing.
+            of the old policy. Episodes that were cut off may have any return within their bounds, which widens the interval;
+            the value is NaN if it depends on their returns, because complete episodes may differ from the others. An end is
+            infinite if too few returns are known or bounded, or if the log is adaptive. Quantiles and chances have two ends;
+            for other objectives the upper one is infinite, and the lower one is without a lowest return, or for a `Utility`
+            that is not declared increasing.
         """
         goal = check_objective(tau, beta=beta)
         if not self.episodes:
             raise ArgumentError("expected logged episodes, got a table of counts, which no policy logged", name="log")
-        if not self.returns.size:
+        if not self.has_returns:
             message = "expected a complete episode, got only truncated ones, whose returns are unknown"
-            raise ArgumentError(f"{message}; declare ends as terminal", name="ends")
-        cut_off = np.full(self.episodes - self.returns.size, math.inf)  # their returns may be anything
-        lowest, n = np.r_[self.returns, -cut_off], self.returns.size
+            raise ArgumentError(f"{message}; declare reward_range, or ends as terminal", name="ends")
+        # The k-th lowest of lower bounds is at most the k-th lowest return, whatever made an episode end early.
+        lowest, highest = (np.r_[self.returns, end] for end in self.cut.T)
         if isinstance(goal, Quantile):
-            low, high = (
-                quantile_interval(given, goal.tau, self.confidence) for given in (lowest, np.r_[self.returns, cut_off])
-            )
+            low, high = (quantile_interval(given, goal.tau, self.confidence) for given in (lowest, highest))
             value = low["value"] if low["value"] == high["value"] else math.nan
             lower, upper = low["lower"], high["upper"]
         else:
-            value, upper = goal(Law(self.returns, np.full(n, 1.0 / n))), math.inf
+            value, upper = math.nan if self.cut.size else goal(_law(self.returns)), math.inf
             if isinstance(goal, Chance):
-                hits = round(value * n)
-                lower = share_interval(hits, self.episodes, self.confidence)[0]
-                upper = share_interval(hits + cut_off.size, self.episodes, self.confidence)[1]
+                hits = [_hits(goal, given) for given in (lowest, highest)]
+                lower = share_interval(hits[0], self.episodes, self.confidence)[0]
+                upper = share_interval(hits[1], self.episodes, self.confidence)[1]
             elif isinstance(goal, Utility) and not goal.increasing:
                 lower = -math.inf
             else:
                 lower = lower_end(goal, lowest, self.confidence, self.floor)
-            value = math.nan if cut_off.size else value
         if self.adaptive:
             lower, upper = -math.inf, math.inf
         return {"value": value, "lower": lower, "upper": upper}
@@ -185,7 +203,7 @@ class Observed:
         >>> bqrl.fit(log, reward_range=(0, 1)).old_promise(tau=0.5)
         1.0
         """
-        return self.logged(tau, beta)["lower"] if self.returns.size else -math.inf
+        return self.logged(tau, beta)["lower"] if self.has_returns else -math.inf
 
     def _untried_states(self) -> BoolArray:
         """Return the states of the log in which no action was tried and no row is known, shape (1 or H, S)."""

@@ -55,7 +55,7 @@ def fit_document(estimate: Estimate, promise: Plan, words: Words = PLAIN) -> dic
     """An estimate and its promise as JSON values, as printed by `bqrl fit --json`."""
     goal, none = promise.objective, {"lower": None, "upper": None}
     logged: dict[str, Any] = {"value": None, **none, "meaning": CUT}
-    if estimate.returns.size:
+    if estimate.has_returns:
         found = estimate.logged(goal)
         two_ends = isinstance(goal, HAVE_INTERVALS)
         logged = found | ({} if two_ends else none) | {"meaning": LOGGED if two_ends else ALONE}
@@ -212,10 +212,17 @@ def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words
     hidden = () if estimate.episodes else ("lower", "upper")  # without an old policy, they are empty
     compared = [{key: cell for key, cell in row.items() if key not in hidden} for row in content["policies"]]
     found = {
-        "policies": ResultTable(compared, titles=value | ends, caption=policies),
-        "gains": ResultTable(content["gains"], titles=gained, caption="What each declaration adds to the promise."),
+        "policies": ResultTable(
+            compared, titles=value | ends, caption=policies, bounds={"promise": -1, "lower": -1, "upper": 1}
+        ),
+        "gains": ResultTable(
+            content["gains"], titles=gained, caption="What each declaration adds to the promise.",
+            bounds={"value": -1, "without": -1},
+        ),
         "limits": ResultTable(limits, titles=costs, caption=f"The rows whose uncertainty {adding}."),
-        "projection": ResultTable(content["projection"], titles=value, caption="A projection for more data, not a promise."),
+        "projection": ResultTable(
+            content["projection"], titles=value, caption="A projection for more data, not a promise.", bounds={"value": -1},
+        ),
         "rows": ResultTable(estimate.rows(), titles=radii, caption="Visits and radii of the rows that the data show."),
     }  # fmt: skip
     without = [] if content["gains"] else ["gains"]
