@@ -103,7 +103,7 @@ MODELS = [
     ("a longer horizon of differing stages", lambda: STAGED.replace(horizon=5), ValueError, "horizon must be 2 for a model whose stages differ, got 5"),
     ("replacing the horizon by 0", lambda: GOOD.replace(horizon=0), ValueError, "horizon must be a whole number of at least 1, got 0"),
     ("other probabilities of another shape", lambda: GOOD.with_probability(np.ones(3)), ValueError, "probability must have shape (6,), got (3,)"),
-    ("other probabilities that are none", lambda: GOOD.with_probability(np.full(6, 0.5)), ValueError, "row (s=0, a=1) must sum to 1 (tolerance 1e-09), got 0.5"),
+    ("other probabilities that are none", lambda: GOOD.with_probability(np.full(6, 0.5)), ValueError, "row (s=0, a=1) must sum to 1 (tolerance 1e-09), got 0.5; add the outcomes that are missing, or divide the row by its sum"),
 ]  # fmt: skip
 
 
@@ -183,7 +183,7 @@ FILES = [
     ("csv: a missing column", csv("1,1,1,1", "1,1,1,1,0"), ValueError, "m.csv: line 2: expected 5 columns as in the header, got 4"),
     ("csv: cut in the last line", csv("1,1,1,0.5,0", "1,1,"), ValueError, "m.csv: line 3: expected 5 columns as in the header, got 3; is the file truncated?"),
     ("csv: cut between lines", csv("1,1,1,1,0", "", "2,1,1,0.5,0"), ValueError, "m.csv: line 4, column 'probability': row (s=2, a=1) must sum to 1, got 0.5; is the file truncated?"),
-    ("csv: a row that does not sum to 1", csv("0,0,0,0.5,0", "0,0,0,0.2,1", "0,1,0,1,0"), ValueError, "m.csv: line 2, column 'probability': row (s=0, a=0) must sum to 1, got 0.7"),
+    ("csv: a row that does not sum to 1", csv("0,0,0,0.5,0", "0,0,0,0.2,1", "0,1,0,1,0"), ValueError, "m.csv: line 2, column 'probability': row (s=0, a=0) must sum to 1, got 0.7; add the outcomes that are missing, or divide the row by its sum"),
     ("csv: a line twice", csv("1,1,1,1,0", "1,1,1,1,0"), ValueError, "m.csv: lines 2 and 3: expected distinct outcomes, got (s=1, a=1, s'=1) with reward 0 twice; the row sums to 2"),
     ("csv: NaN probability", csv("1,1,1,nan,0"), ValueError, "m.csv: line 2, column 'probability': expected a probability in [0, 1], got nan"),
     ("csv: negative probability", csv("1,1,1,-0.5,0", "1,1,1,1.5,0"), ValueError, "m.csv: line 2, column 'probability': expected a probability in [0, 1], got -0.5"),
@@ -213,7 +213,7 @@ FILES = [
     ("json: a word for a number", as_json(transitions=[["a", 0, "b", "half", 0.0]]), ValueError, "m.json: transitions[0], probability: expected a finite number, got 'half'"),
     ("json: a short transition", as_json(transitions=[["a", 0, "b", 1.0, 0.0], ["a"]]), ValueError, "m.json: transitions[1]: expected [state, action, next state, probability, reward]"),
     ("json: rewards for other stages", as_json(transitions=[["a", 0, "a", 1.0, [1, 2, 3]]]), ValueError, "m.json: transitions: expected lists with one reward per stage"),
-    ("json: a sum below 1", as_json(transitions=[["a", 0, "b", 0.9, 0.0], ["b", 0, "a", 1.0, 0.0]]), ValueError, "m.json: transitions[0]: row (s=a, a=0) must sum to 1, got 0.9"),
+    ("json: a sum below 1", as_json(transitions=[["a", 0, "b", 0.9, 0.0], ["b", 0, "a", 1.0, 0.0]]), ValueError, "m.json: transitions[0]: row (s=a, a=0) must sum to 1, got 0.9; add the outcomes that are missing, or divide the row by its sum"),
     ("json: a discount in words", as_json(discount="low"), ValueError, "m.json: discount must be a number in (0, 1], got 'low'"),
     ("npz: no archive", loading(b"PK but not really", "m.npz"), ValueError, "m.npz: expected a .npz archive, got other or truncated bytes"),
     ("npz: a damaged array", zipped("mu.npy", b"not an array"), ValueError, "m.npz: expected the array 'mu' in a readable form, got damaged bytes"),

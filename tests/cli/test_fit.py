@@ -388,3 +388,9 @@ def test_a_log_whose_actions_change_says_so_unless_it_is_one_policy(cli, tmp_pat
     assert "The actions change between the first and the second half of the log" in cli(*asked)[1].replace("\n", " ")
     assert "The actions change" not in cli(*asked, "--one-policy")[1]
     assert strict(cli(*asked, "--one-policy", "--json")[1])["policies"][0]["promise"] == 1
+
+
+def test_an_environment_without_a_time_limit_asks_for_the_option(cli):
+    assert_refused(
+        cli("fit", "Blackjack-v1", "--tau", 0.1, "--episodes", 9), "got None; pass e.g. --horizon 100, the number"
+    )

@@ -4,6 +4,7 @@ import pytest
 
 import bqrl
 from bqrl.cli.compare import read_learners
+from bqrl.errors import ArgumentTypeError
 from bqrl.learners.registry import LEARNERS, check_served, colour_of, everyone, find_learner, known_learner, serves
 from bqrl.results.charts import PALETTE
 from bqrl.results.learning import label_of
@@ -92,3 +93,19 @@ def test_a_learner_without_a_method_is_refused_by_its_name():
 
     with pytest.raises(TypeError, match=r"^learner must have the method observe, got Half$"):
         find_learner(Half)
+
+
+def test_a_parameter_that_an_own_learner_does_not_check_is_named():
+    """It once said "'<' not supported between instances of 'str' and 'int'"."""
+
+    class Mine(LEARNERS["psrl"]):
+        name = "mine"
+
+        def __init__(self, task, rng, depth=3):
+            super().__init__(task, rng)
+            assert depth > 0
+
+    with pytest.raises(
+        ArgumentTypeError, match="the learner mine must accept its parameters, got depth='deep': '>' not"
+    ):
+        bqrl.learn("SafeOrRisky", Mine, tau=0.1, episodes=2, depth="deep")

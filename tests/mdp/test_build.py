@@ -122,7 +122,7 @@ def test_kernels_of_other_tools_name_the_call_that_turns_them():
         assert_same(usual, MDP(turned, R, horizon=4))
     square = np.array([[[0.25, 0.75], [0.5, 0.5]], [[1.0, 0.0], [0.1, 0.9]]])  # as many actions as states
     with pytest.raises(
-        ModelError, match=r"sum to 1 over the last axis, got other sums; .* pass np.moveaxis\(P, 1, 2\)"
+        ModelError, match=r"sum to 1 over the last axis, got 0.75 in row \(0, 0\); .* pass np.moveaxis\(P, 1, 2\)"
     ):
         MDP(np.moveaxis(square, 2, 1), np.zeros((2, 2)), horizon=2)
     MDP([[[1.0], [0.0]]], [[1.0, 0.0]], horizon=2, available=[[True, False]])  # sums to 1 over both axes
@@ -211,3 +211,12 @@ def test_a_list_of_as_many_matrices_as_states_is_not_guessed():
         MDP(np.stack([wait, act], axis=1), [wait, act], horizon=3)
     assert MDP(np.stack([wait, act], axis=1)[None].repeat(2, axis=0), [R, R + 1.0]).reward.max() == 1.0  # one per stage
     assert MDP([[[0.5, 0.5], [1, 0]], [[0, 1], [1, 0]]], R, horizon=3).S == 2  # nested lists are an array
+
+
+def test_rewards_of_a_shape_with_two_meanings_are_read_by_stage_or_refused():
+    """With as many stages as states and actions, (H,S,A) is also (S,A,S); the first belongs to transitions by stage."""
+    P, R = np.full((2, 2, 2, 2), 0.5), np.arange(8.0).reshape(2, 2, 2)
+    by_stage = np.broadcast_to(R[..., None], P.shape)
+    assert_same(MDP(P, R), MDP(P, by_stage))
+    with pytest.raises(ModelError, match=r"may mean \(H,S,A\) or \(S,A,S\); give them as \(S,A\) or \(H,S,A,S\)"):
+        MDP(P[0], R, horizon=2)

@@ -71,3 +71,9 @@ def test_without_a_lattice_it_must_be_increasing():
 def test_a_function_that_is_not_finite_is_refused():
     with pytest.raises(ArgumentError, match=r"f must be finite on every possible return, got f\(10\) = inf"):
         bqrl.solve("SafeOrRisky", Utility(lambda x: math.inf if x == 10.0 else x))
+
+
+def test_a_weight_of_0_or_1_is_called_the_mean_or_cvar():
+    """Plans of CVaR for continuous states once spoke of "0 mean + 1 CVaR"."""
+    labels = [bqrl.MeanCVaR(0.1, weight).label for weight in (0.0, 0.25, 1.0)]
+    assert labels == ["mean", "0.75 mean + 0.25 CVaR at 0.1", "CVaR at 0.1"]

@@ -152,6 +152,7 @@ def message_of(fault: Any, command: str = "") -> str:
     params = LazyCommands().get_command(None, command).params if command in COMMANDS else ()
     option = {one.name: max(one.opts, key=len) for one in params}.get(RENAMED.get(name, name), "")
     if option.startswith("-"):
+        message = re.sub(rf"(?<![\w'-]){re.escape(name)}=(?=\d)", f"{option} ", message)  # a remedy with its value
         message = re.sub(rf"(?<![\w'-]){re.escape(name)}(?![\w'-]|\.\w)", option, message)
     if option == "--start" and ":" in str(getattr(fault, "value", "")):
         message += " (a law: --start Well=0.8,Sick=0.2)"

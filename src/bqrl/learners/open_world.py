@@ -27,6 +27,7 @@ import numpy as np
 from bqrl.errors import SizeError
 from bqrl.learners.play import World, allowed_action
 from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, blank_model, strip_prefix
+from bqrl.learners.registry import make_learner
 from bqrl.mdp.arrays import BoolArray, FloatArray, require
 from bqrl.mdp.model import MDP
 from bqrl.mdp.observations import Digits, Observations
@@ -195,7 +196,7 @@ class Growing(Learner):
         self._allowed = self._world.allowed(S) if allowed is None else allowed
         model = self._model(S, self._world.A)
         self.task = Task(structure=model.structure, model=blank_model(model), discount=1.0, **self._facts)
-        self.inner = self._maker(self.task, self.rng, **self._params)
+        self.inner = make_learner(self._maker, self.task, self.rng, self._params)
         self._built, self._fits = len(self._episodes), True
 
     def _states(self) -> int:

@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bqrl.checks import bad_type, bad_value, choice, unknown_argument
+import numpy as np
+
+from bqrl.checks import bad_type, bad_value, choice, one_line, unknown_argument
+from bqrl.errors import ArgumentTypeError
 from bqrl.laws.objectives import Buffered, CVaR, Objective
 from bqrl.learners.code import load_learner
 from bqrl.learners.envelope import Envelope
 from bqrl.learners.ppo import PPO
-from bqrl.learners.protocol import Learner
+from bqrl.learners.protocol import Learner, Task
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.q_learning import QLearning
 from bqrl.learners.qr_q import QRQLearning
@@ -94,6 +97,19 @@ def check_params(maker: Maker, params: Mapping[str, Any]) -> None:
         if name not in known:
             who = getattr(maker, "name", "") or getattr(maker, "__name__", "the learner")
             raise unknown_argument(who, name, params[name], known)
+
+
+def make_learner(maker: Maker, task: Task, rng: np.random.Generator, params: Mapping[str, Any]) -> Learner:
+    """Return the learner; a TypeError of its own code, which does not check its parameters, becomes one that names them."""
+    try:
+        return maker(task, rng, **params)
+    except TypeError as fault:
+        if not params or isinstance(fault, ArgumentTypeError):
+            raise
+        given = ", ".join(f"{name}={one_line(value)}" for name, value in params.items())
+        who = getattr(maker, "name", "") or getattr(maker, "__name__", "")
+        text = f"the learner {who} must accept its parameters, got {given}: {fault}; pass values of the types that it expects"
+        raise ArgumentTypeError(text, name=next(iter(params)), value=dict(params)) from fault
 
 
 def serves(maker: Maker, objective: Objective) -> bool:

@@ -28,7 +28,7 @@ from bqrl.learners.play import GymWorld, check_behaviour
 from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, policy_arrays, stored_policy, strip_prefix
 from bqrl.learners.psrl import PSRL
 from bqrl.learners.record import DistinctLaws, Record
-from bqrl.learners.registry import LEARNERS, Maker, check_params, check_served, find_learner
+from bqrl.learners.registry import LEARNERS, Maker, check_params, check_served, find_learner, make_learner
 from bqrl.learners.score import Scorer, optimum
 from bqrl.learners.task import pose
 from bqrl.mdp.arrays import damage_error, digest, require
@@ -207,7 +207,7 @@ class Run:
     ) -> Learner:
         """Return the learner; on a model that grows if nothing but the world is known."""
         if task is not None:
-            return maker(task, rng, **params)
+            return make_learner(maker, task, rng, params)
         assert isinstance(self.world, OpenWorld)
         return Growing(maker, params, facts, self.world, rng)
 

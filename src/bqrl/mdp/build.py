@@ -80,8 +80,11 @@ def _from_dense(transitions: Any, rewards: Any, horizon: int | None, support: An
     _check_stacked(transitions, P, "transitions")
     H = resolve_horizon(P.shape[0] if P.ndim == 4 else None, horizon)
     sums = P.sum(axis=-1)
-    if np.any((sums != 0.0) & (np.abs(sums - 1.0) > SUM_TOL)) and (remedy := _axes_remedy(P)):
-        raise ModelError(f"transitions must sum to 1 over the last axis, got other sums{remedy}", name="transitions")
+    off = np.argwhere((sums != 0.0) & (np.abs(sums - 1.0) > SUM_TOL))
+    if off.size and (remedy := _axes_remedy(P)):
+        at = tuple(off[0].tolist())
+        got = f"{sums[at]:.12g} in row {at}"
+        raise ModelError(f"transitions must sum to 1 over the last axis, got {got}{remedy}", name="transitions")
     P = P if P.ndim == 4 else P[None]
     K, S, A, _ = P.shape
     possible = P != 0  # NaN counts as possible, so that the check sees it

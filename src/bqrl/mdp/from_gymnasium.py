@@ -126,7 +126,8 @@ def chosen_horizon(env: Any, horizon: int | None, name: str) -> int:
     """Return the given number of stages, else the time limit of the environment; errors mention `name`."""
     chosen = time_limit(env) if horizon is None else horizon
     if chosen is None:
-        raise bad_value("horizon", None, f"be given for {name}, which has no time limit")
+        remedy = "pass e.g. horizon=100, the number of steps to plan for"
+        raise bad_value("horizon", None, f"be given for {name}, which has no time limit", remedy=remedy)
     return check_horizon(chosen)
 
 

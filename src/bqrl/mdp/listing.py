@@ -22,7 +22,7 @@ from bqrl.mdp.columns import EVENT, IDS, LAW, STAGE, Codes, warn_of_costs
 from bqrl.mdp.files.tables import Columns
 from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.table import Table, check_gaps, from_columns, is_id, row_place
-from bqrl.mdp.validation import sum_hint
+from bqrl.mdp.validation import sum_hint, sum_remedy
 
 Mentioned = Mapping[int, tuple[str, int | None]]  # state -> first place and line of a file that name it
 PADDED = re.compile(r"[+-]?0\d")  # codes such as 007, which are names
@@ -264,6 +264,7 @@ def _bad_row(listing: Columns, rows: _Rows, q: int) -> ModelError:
         seen.setdefault(outcome, i)
     last = listing.lines is not None and total < 1 and members[-1] == len(rows.row) - 1
     cut = _split_row(listing, rows, q, total) or sum_hint(total) or ("; is the file truncated?" if last else staged)
+    cut = cut or sum_remedy(total)
     return listing.error(int(members[0]), f"row {text} must sum to 1, got {total:.12g}{cut}", "probability", row=where)
 
 

@@ -57,7 +57,8 @@ class MDP(Tabular):
         reward and optionally stage, whose ids are names or numbers. With a column event the rows share noise.
     rewards
         An array (S,A) or (H,S,A), each also with a trailing successor axis. Outcomes with the same successor and different
-        rewards model random rewards.
+        rewards model random rewards. If H = S = A, an array (H,S,A) is read by stage where the transitions differ by stage,
+        and refused where they do not; an array (H,S,A,S) is never ambiguous.
     start
         A state, its name, a law {state: probability}, or S probabilities.
     horizon

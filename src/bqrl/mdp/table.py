@@ -21,7 +21,7 @@ from bqrl.errors import ModelError, SizeError
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.outcomes import Outcomes, merge_cases
-from bqrl.mdp.validation import MAX_RETURN, MAX_SHARE, check_mask, resolve_horizon, sum_hint
+from bqrl.mdp.validation import MAX_RETURN, MAX_SHARE, check_mask, resolve_horizon, sum_remedy
 
 MAX_ID = 2**31 - 1  # successors are stored in 32 bits
 MIN_LARGEST = 1e-290  # a grid over smaller rewards would have steps that floats cannot hold
@@ -78,7 +78,7 @@ class Table:
         off = np.abs(sums - 1.0)
         if np.any(off > SUM_TOL):
             i = int(np.argmax(off > SUM_TOL))
-            hint = sum_hint(sums[i], p[slice(*self.row_start[rows[i] : rows[i] + 2])])
+            hint = sum_remedy(sums[i], p[slice(*self.row_start[rows[i] : rows[i] + 2])])
             raise self._error(rows[i], f"must sum to 1 (tolerance {SUM_TOL:g}), got {sums[i]:.12g}{hint}")
         loose = off > sizes[rows] * 2.0**-52
         if not loose.any():

@@ -75,6 +75,12 @@ def sum_hint(total: float, parts: Any = ()) -> str:
     return "; if they are rounded, divide them by their sum" if 0.0 < abs(total - 1.0) <= 0.01 else ""
 
 
+def sum_remedy(total: float, parts: Any = ()) -> str:
+    """Return the hint of `sum_hint`, or what to do with a row that sums to something else than 1."""
+    less = "add the outcomes that are missing" if total < 1.0 else "drop what is counted twice"
+    return sum_hint(total, parts) or f"; {less}, or divide the row by its sum"
+
+
 # -- the start ---------------------------------------------------------------------------------------------------------
 
 

@@ -72,6 +72,8 @@ class MeanCVaR(Objective):
     @property
     def label(self) -> str:
         """The name in tables and titles."""
+        if self.weight in (0.0, 1.0):
+            return f"CVaR at {self.tau:g}" if self.weight else "mean"
         return f"{1.0 - self.weight:g} mean + {self.weight:g} CVaR at {self.tau:g}"
 
 

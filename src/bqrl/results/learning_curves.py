@@ -13,7 +13,7 @@ from bqrl.results.charts import GREY, PALETTE, Curve, more_colours
 from bqrl.study.scores import Contender, mean_band
 
 MAX_BLOCKS = 100
-SPARE = ("#D81B60", "#1FA3A3", GREY)  # for learners and variants without their own colour
+SPARE = ("#E600E6", "#00C8D0", GREY)  # for learners and variants without their own colour
 
 
 def learner_colours(contenders: Iterable[Contender]) -> dict[str, str]:

@@ -47,7 +47,7 @@ from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.files.regular import decode_text
 from bqrl.mdp.noise import SharedNoise, shared_noise
 from bqrl.mdp.table import MAX_ID, Table, from_columns, row_place
-from bqrl.mdp.validation import check_horizon, sum_hint
+from bqrl.mdp.validation import check_horizon, sum_hint, sum_remedy
 
 HINTS = {"gamma": "; did you mean 'discount'?"} | dict.fromkeys(("P", "R", "rewards"), "; pass arrays to bqrl.MDP")
 KEYS = (
@@ -167,7 +167,7 @@ def _check_sums(row: IntArray, p: FloatArray, items: _Items) -> None:
         states, actions = (None if each is None else list(each) for each in items.names.values())
         shape = items.count["state"], items.count["action"]
         place, text = row_place(int(row[i]), shape, items.staged, (states, actions))
-        hint = sum_hint(sums[row[i]], p[row == row[i]])
+        hint = sum_remedy(sums[row[i]], p[row == row[i]])
         message = f"transitions[{i}]: row {text} must sum to 1, got {sums[row[i]]:.12g}{hint}"
         raise FileFormatError(message, column="transitions", row=place)
 
