@@ -136,7 +136,7 @@ NAMES = {  # fields of Words by option
     "title": "title", "unit": "unit", "stage_name": "stage", "run_name": "run", "return_name": "total", "state_name": "state",
     "action_name": "action",
 }  # fmt: skip
-COMMAND_ONLY: dict[tuple[str, object], str] = {("adaptive", False): "--one-policy"}  # options that are not the name of the argument and its value
+COMMAND_ONLY: dict[tuple[str, object], str] = {("adaptive", False): "--one-policy"}  # other words for name and value
 PLAIN = Words(title="")  # for a problem without a title
 
 
