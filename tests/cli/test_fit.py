@@ -197,7 +197,7 @@ def test_the_sentences_do_not_speak_python(cli, log, tmp_path):
     assert code == 0
     out = " ".join(out.split())
     assert "No promise is possible at level 0.1 with these 30 episodes; declare --reward-range" in out
-    assert "Without the declaration reward_by this log cannot be fitted: it requires reward_range." in out
+    assert "Without the declaration --reward-by this log cannot be fitted: it requires --reward-range." in out
     assert not re.search(r"\w\(|None|\w=", out)
 
 

@@ -41,7 +41,7 @@ def test_learn_prints_a_table_and_what_it_means(cli):
         "optimal after",
     ):
         assert heading in text
-    for row in ("PSRL", "best possible 0.7917", "random play"):
+    for row in ("PSRL", "best possible 0.7916", "random play"):
         assert row in text
     assert "The 0.1-quantile of the final policies of PSRL is " in text
     assert "PSRL has a mean cumulative gap to the exact optimum of" in text

@@ -30,7 +30,7 @@ def test_a_narrow_terminal_gets_one_line_per_number(cli, monkeypatch):
     lines = re.sub(r"\x1b\[\d+m", "", out).splitlines()
     assert lines[0] == "AssetSelling: 26 states, 2 actions, 10 stages, start 5"
     assert "…" not in out
-    for line in ("level: 0.1", "quantile: 0.791667", "upper bound: 0.958333", "margin below: 0.028"):
+    for line in ("level: 0.1", "quantile: 0.791666", "upper bound: 0.958334", "margin below: 0.028"):
         assert line in lines
     assert max(map(len, lines[1:])) <= 40
     monkeypatch.setenv("COLUMNS", "80")  # headings in two lines, numbers whole

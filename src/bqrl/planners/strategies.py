@@ -186,7 +186,7 @@ def strategies(
     >>> print(strategies("SafeOrRisky", {"safe": "always:Safe", "risky": "always:Risky"}, tau=0.1, below=10))
     strategy  mean  behind_mean  quantile_0.1  cvar_0.1  behind_0.1  chance_below  exact
     safe        10          6.5            10        10           2             0    yes
-    risky     16.5            0             9     8.033           3      0.101995    yes
+    risky     16.5            0             9    8.0329           3      0.101995    yes
     """
     if isinstance(mdp, list | tuple):
         remedy = 'write {"base": m0, "low demand": m1}'

@@ -170,10 +170,16 @@ def gain_sentence(gain: Mapping[str, Any], words: Words = PLAIN, goal: Objective
     """
     name, ends = words.option(gain["declaration"]), [gain["value"], gain["without"]]
     if gain["without"] is None:
-        return f"Without the declaration {name} this log cannot be fitted: {gain['note']}."
+        return f"Without the declaration {name} this log cannot be fitted: {_with_options(gain['note'], words)}."
     value, without = ("none" if x == -math.inf else words.value(goal, x) for x in ends)
     why = f": {gain['note']}" if gain["note"] else ""
     return f"The promise is {value} with the declaration {name} and {without} without it{why}."
+
+
+def _with_options(text: str, words: Words) -> str:
+    """A step or a note of an estimate, which names arguments, with the names that the reader writes."""
+    named = r"(?<=^declare )(?!that\b)\w+|(?<=^it requires )\w+|\bround_rewards\b"
+    return re.sub(named, lambda name: words.option(name[0]), text)
 
 
 def help_sentence(one: Mapping[str, Any], words: Words = PLAIN, goal: Objective = USUAL) -> str:
@@ -184,8 +190,7 @@ def help_sentence(one: Mapping[str, Any], words: Words = PLAIN, goal: Objective 
     """
     now, then = ("no promise" if x == -math.inf else words.value(goal, x) for x in (one["value"], one["with_it"]))
     condition = ", if it is true" if one["assumes"] else ""
-    step = re.sub(r"(?<=^declare )(?!that\b)\w+|\bround_rewards\b", lambda name: words.option(name[0]), one["step"])
-    return f"What would help{condition}: {step}; {now} becomes about {then} (a projection, not a promise)."
+    return f"What would help{condition}: {_with_options(one['step'], words)}; {now} becomes about {then} (a projection, not a promise)."
 
 
 def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, ResultTable]:
