@@ -50,7 +50,9 @@ def test_a_folder_holds_what_the_command_writes(cli, tmp_path):
     assert {key: table.rows for key, table in mine.tables.items() if "policy" not in key} == {
         key: table.rows for key, table in theirs.tables.items() if "policy" not in key
     }
-    assert mine.lines == theirs.lines
+    texts = [[(line.text, line.when, line.aside) for line in one.lines] for one in (mine, theirs)]
+    named = [(text.replace("margin=", "--margin "), *rest) for text, *rest in texts[0]]
+    assert texts[0] != named == texts[1]  # each names options as its reader writes them
 
 
 @pytest.mark.parametrize("goal", [bqrl.Mean(), bqrl.Chance(12.0), bqrl.Entropic(0.5), bqrl.CVaR(0.1)])
