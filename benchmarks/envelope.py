@@ -123,7 +123,7 @@ class Storage(Copies):
 
 
 WORLDS = {  # episodes; updates per episode and most needs of the network; level of CVaR
-    Trading: (100_000, {"updates": 0.125, "needs": 64, "batch": 256}, 0.5),
+    Trading: (100_000, {"updates": 0.25, "needs": 128, "batch": 256}, 0.5),
     CartPole: (12_800, {"updates": 1.0, "needs": 128}, 0.1),
     Storage: (26_000, {"updates": 0.5, "needs": 128}, 0.1),
 }
