@@ -75,8 +75,8 @@ def test_a_run_continues_from_its_checkpoint_with_the_same_bits(tmp_path, goal, 
 
 def test_the_final_trials_of_cvar_choose_among_targets():
     goal, run = (
-        CVaR(0.5),
-        Run(rare(gamble()), "envelope", CVaR(0.5), 995, 3, updates=0.25),
+        CVaR(0.9),
+        Run(rare(gamble()), "envelope", CVaR(0.9), 995, 3, updates=0.25),
     )  # the last episode ends a block
     for _ in range(995):
         run.step()
