@@ -123,7 +123,7 @@ class Storage(Copies):
 
 
 WORLDS = {  # episodes; updates per episode and most needs of the network; level of CVaR
-    Trading: (100_000, {"updates": 0.125, "needs": 64, "batch": 256}, 0.5),
+    Trading: (100_000, {"updates": 0.25, "needs": 128, "batch": 256}, 0.5),
     CartPole: (12_800, {"updates": 1.0, "needs": 128}, 0.1),
     Storage: (26_000, {"updates": 0.5, "needs": 128}, 0.1),
 }
@@ -153,7 +153,7 @@ def played(world, start, act):
     return np.sort(total)
 
 
-def baseline(world, algorithm, steps, seed):
+def baseline(world, algorithm, steps, seed, device="cpu"):
     """Return how an algorithm for the mean acts after its training."""
     for name in ("pandas", "matplotlib", "cloudpickle"):  # for plots and files, which are not made here
         if name not in sys.modules and importlib.util.find_spec(name) is None:
@@ -191,7 +191,7 @@ def baseline(world, algorithm, steps, seed):
     kind = stable_baselines3.PPO if algorithm == "PPO" else sb3_contrib.QRDQN
     options = {"n_steps": 64} if algorithm == "PPO" else {"train_freq": 1, "gradient_steps": 1, "learning_starts": 2000}
     options |= {} if algorithm == "PPO" else {"buffer_size": 200_000}
-    model = kind("MlpPolicy", bridge, gamma=1.0, seed=seed, device="cpu", **options)
+    model = kind("MlpPolicy", bridge, gamma=1.0, seed=seed, device=device, **options)
     model.learn(steps)
     return lambda h, seen, memory: model.predict(seen, deterministic=True)[0]
 
@@ -221,7 +221,7 @@ def one(job: dict) -> dict:
         )
         row["promised"] = float(record.notes["promised"][-1])
     else:
-        act = baseline(kind(), row["learner"], row["episodes"] * kind.periods, row["seed"])
+        act = baseline(kind(), row["learner"], row["episodes"] * kind.periods, row["seed"], **row["params"])
     row["seconds"] = round(time.process_time() - begin, 1)
     total = played(kind(TRIALS), start, act)
     half, tenth = total[: TRIALS // 2], total[: TRIALS // 10]
@@ -292,6 +292,9 @@ def main() -> None:
     parser.add_argument("--learner", action="append", help="only envelope, PPO or QRDQN; may be repeated")
     parser.add_argument("--first-seed", type=int, default=0, help="seed 0 is replaced by this one")
     parser.add_argument("--set", type=json.loads, default={}, help="parameters of the learner, e.g. '{\"updates\": 3}'")
+    parser.add_argument(
+        "--baseline", type=json.loads, default={}, help='parameter of PPO and QRDQN: \'{"device": "cuda"}\''
+    )
     parser.add_argument("--out", type=Path, help="file of finished runs, one JSON object per line")
     given = parser.parse_args()
     if importlib.util.find_spec("torch") is None:
@@ -305,7 +308,8 @@ def main() -> None:
         for job in jobs
         if all(job[name] in (getattr(given, name) or [job[name]]) for name in ("problem", "objective", "learner"))
     ]
-    jobs = [job | {"params": job["params"] | given.set} if job["learner"] == "envelope" else job for job in jobs]
+    for job in jobs:
+        job["params"] = {**job["params"], **given.set} if job["learner"] == "envelope" else given.baseline
     jobs = [job for job in jobs if not any(job.items() <= row.items() for row in rows)]
     with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
         for future in as_completed([pool.submit(one, job) for job in jobs]):

@@ -6,7 +6,9 @@ import pytest
 from box_envs import Walk
 
 import bqrl
+from bqrl.laws.law import Law
 from bqrl.laws.objectives import Buffered, CVaR, Quantile
+from bqrl.learners import envelope
 from bqrl.learners.envelope import Envelope, Exploring
 from bqrl.learners.network import Batch
 from bqrl.learners.run import Run, learn
@@ -52,19 +54,43 @@ def rare(mdp):
     return MDP(np.concatenate([P, P[:, :1]], axis=1), R, start=[0.5, 0.5, 0.0, 0.0])
 
 
-def test_a_run_continues_from_its_checkpoint_with_the_same_bits(tmp_path):
+@pytest.mark.parametrize(
+    ("goal", "episodes", "times"), [(Quantile(0.9), 120, (5, 70, 90, 110)), (CVaR(0.9), 800, (650, 750))]
+)
+def test_a_run_continues_from_its_checkpoint_with_the_same_bits(tmp_path, goal, episodes, times):
     mdp = rare(gamble())
-    work = Run(mdp, "envelope", 0.9, 120, 3)
-    for t in range(120):
-        if t in (5, 70, 90, 110):  # at random play, in training between two blocks, and in the final trials
+    work = Run(mdp, "envelope", goal, episodes, 3, updates=0.25)
+    for t in range(episodes):
+        if t in times:  # at random play, in training between two blocks, and in the final trials
             write_arrays(tmp_path / f"{t}.npz", work.state())
         work.step()
     whole = work.record()
-    for t in (5, 70, 90, 110):
-        again = learn(mdp, "envelope", 0.9, 120, 3, checkpoint=tmp_path / f"{t}.npz")
+    for t in times:
+        again = learn(
+            mdp, "envelope", objective=goal, episodes=episodes, seed=3, checkpoint=tmp_path / f"{t}.npz", updates=0.25
+        )
         assert again.returns.tobytes() == whole.returns.tobytes()
         assert again.law_of.tobytes() == whole.law_of.tobytes()
         assert again.notes["promised"].tobytes() == whole.notes["promised"].tobytes()
+
+
+def test_the_final_trials_of_cvar_choose_among_targets(monkeypatch):
+    monkeypatch.setattr(envelope, "FEW", 20)
+    goal = CVaR(0.9)
+    run = Run(rare(gamble()), "envelope", goal, 995, 3, updates=0.25)  # the last episode ends a block
+    for _ in range(995):
+        run.step()
+    learner = run.learner
+    assert learner.last == 796
+    tried = {k: learner.returns[learner.aimed == k] for k in np.unique(learner.aimed)}
+    assert len(tried) > 1
+    values = {
+        k: goal(Law(found, np.full(found.size, 1 / found.size))) for k, found in tried.items() if found.size >= 20
+    }
+    best = max(values, key=values.get)
+    assert learner.value == values[best]
+    assert learner.target == learner.targets[best]
+    assert tried[best].size > min(found.size for found in tried.values())
 
 
 def test_the_policy_is_saved_simulated_and_evaluated(tmp_path):

@@ -21,8 +21,9 @@ targets whose shortfall may be near tau, for CVaR to the returns of trials; thei
 seen, if they have one. The episodes between two trainings are played at once, towards the present target or a random one, with
 random actions at a falling rate, each repeated for some stages (Dabney, Ostrovski and Barreto, 2021, "Temporally-extended
 epsilon-greedy exploration"). Some are trials without random actions: the rate at which they miss their target, less the promised
-one, corrects the promise. In the last episodes of a quantile the network stays as it is, and the target with the best quantile in
-trials is chosen.
+one, corrects the promise. In the last episodes the network stays as it is, and the target with the best returns in trials is
+chosen: of a quantile among those whose shortfall may be just below tau, of CVaR among targets around the present one, the better
+half of which is played on several times.
 
 Deviation from the exact recursion of `planners/target.py`: everything is estimated, so nothing is certified. Simulate the
 policy on new episodes for a statement with confidence.
@@ -38,6 +39,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import number, whole
+from bqrl.laws.law import Law
 from bqrl.laws.objectives import CVaR, Quantile, averaged_levels
 from bqrl.learners.box_world import BoxEpisode
 from bqrl.learners.network import SHARP, Batch, Network
@@ -61,7 +63,8 @@ FINAL = 0.2  # share of the episodes, at the end, in which the network stays as 
 COARSE, CHECKS = 64, (0.125, 0.25, 0.375)  # needs at first, and shares of the training after which the grid is narrowed
 CATCH_UP = 1000  # episodes whose updates a new network receives at once
 AGAIN = 1.1  # growth of the replay memory after which it is sorted again
-FEW = 50  # final trials below which a target is not chosen
+FEW = 50  # final trials below which a target is not chosen; of CVaR, those in the tail that each rival has on average
+RIVALS = 16  # most targets that the final trials of CVaR compare
 ERRORS = (-2.0, 1.0)  # final trials play the largest target that is safe with a number of standard errors between these
 WINDOW, PRIOR = 1000, 300.0  # trials that correct the network's promise, and trials for which its promise counts
 REPLAY = 2_000_000  # numbers kept; a transition has one for each feature and one more
@@ -105,7 +108,10 @@ class Envelope(Learner):
         self.tau, beta = averaged_levels(task.objective)
         self.cvar = beta > 0.0
         self.warm = min(WARM, max(1, task.episodes // 10))
-        self.last = task.episodes - (0 if self.cvar else int(FINAL * task.episodes))  # episodes of training
+        final = int(FINAL * task.episodes)
+        self.most_rivals = min(RIVALS, int(final * self.tau / FEW)) if self.cvar else 0
+        # episodes of training; CVaR has no final trials if too few of them would be in the tail
+        self.last = task.episodes - (final if self.most_rivals > 1 or not self.cvar else 0)
         self.available = None if task.features else task.available
         d = task.features
         size = min(REPLAY // (d + 1), task.episodes * task.H)
@@ -178,10 +184,10 @@ class Envelope(Learner):
     def promise(self) -> tuple[float, float]:
         """Return the best target and the value that is promised for it."""
         z = self.targets
-        if self.cvar:
-            value = z - self.d * (self.curve + self._bias()) / self.tau
-            return float(z[value.argmax()]), float(value.max())
         if self.t <= self.last:
+            if self.cvar:
+                value = z - self.d * (self.curve + self._bias()) / self.tau
+                return float(z[value.argmax()]), float(value.max())
             best = float(z[self._largest(0.0)])
             return best, best
         return max(
@@ -191,9 +197,11 @@ class Envelope(Learner):
         )
 
     def _tested(self, k: int) -> float:
-        """Return the mean of the quantiles of the returns of the final trials of a target, at levels around tau."""
+        """Return the value of the returns of the final trials of a target: of a quantile the mean over levels around tau."""
         n = self.t - self.last
         returns = self.returns[:n][self.aimed[:n] == k]
+        if self.cvar:
+            return float(self.task.objective(Law(returns, np.full(returns.size, 1.0 / returns.size))))
         error = math.sqrt(self.tau * (1.0 - self.tau) / returns.size)
         levels = self.tau + error * np.linspace(-1.5, 1.5, 7)
         return float(np.quantile(returns, levels.clip(0.0, 1.0), method="inverted_cdf").mean())
@@ -212,6 +220,17 @@ class Envelope(Learner):
         safe = np.flatnonzero((cost < self.tau) & (self.targets <= self.hi[0] + SNAP * self.step))
         return int(safe[-1]) if safe.size else 0
 
+    def _rivals(self) -> IntArray:
+        """Return the columns of the targets that the next final trials of CVaR play: all at first, later the better half."""
+        reached = self.reached[: min(WINDOW, self.tried)] if self.tried else np.array([self.target])
+        ends = np.searchsorted(self.targets[:-1], np.quantile(reached, (self.tau / 2.0, (1.0 + self.tau) / 2.0)))
+        present = np.abs(self.targets - self.target).argmin()
+        rivals = np.union1d(np.linspace(*ends, self.most_rivals - 1).round().astype(int), present)
+        count, rounds = self._tests()[0], max(1, int(math.log2(rivals.size)))
+        kept = rivals.size >> min(rounds - 1, rounds * max(0, self.t - self.last) // max(1, self.aimed.size))
+        values = [self._tested(k) if count[k] else math.inf for k in rivals.tolist()]
+        return np.asarray(rivals[np.argsort(values)[rivals.size - kept :]])
+
     def _tests(self) -> tuple[FloatArray, FloatArray]:
         """Return the number of final trials per target, and of those that missed it."""
         n = max(0, self.t - self.last)
@@ -229,7 +248,9 @@ class Envelope(Learner):
         n, z = self.ahead(), self.targets
         self.begun, self.trials[:] = self.t, -1
         targets, epsilon = np.full(n, self.target), np.ones(n)
-        if self.t >= self.last:  # on both sides of the best target
+        if self.t >= self.last and self.cvar:
+            self.trials[:n] = np.resize(self._rivals(), n)
+        elif self.t >= self.last:  # on both sides of the best target
             self.trials[:n] = [self._largest(errors) for errors in self.rng.uniform(*ERRORS, n)]
         elif self.t >= self.warm:
             kind, epsilon[:] = self.rng.random(n), np.interp(self.progress, (0.0, FALL), (FIRST_EPSILON, LAST_EPSILON))
