@@ -21,6 +21,7 @@ from bqrl.results.estimates import (
     fit_document,
     fit_result,
     gain_sentence,
+    help_sentence,
     promise_chart,
 )  # fmt: skip
 from bqrl.results.result import contents
@@ -311,3 +312,18 @@ def test_counts_have_no_logging_policy():
     rows = result.tables["policies"].rows
     assert ([row["policy"] for row in rows], "lower" in rows[0]) == (["plug-in plan", "new plan"], False)
     assert "Coverage: 40 transitions, 1 of 1 rows seen" in result.lines[-1].text
+
+
+def test_steps_that_help_name_options_as_the_reader_writes_them():
+    """The command once said "set at_least to 9", which is --at-least 9 there."""
+    python, command = Words(title=""), Words(title="", command=True)
+    assert (python.option("at_least", 9), command.option("at_least", 9)) == ("at_least=9", "--at-least 9")
+    assert (python.option("adaptive", False), command.option("adaptive", False)) == ("adaptive=False", "--one-policy")
+    for step, said in (
+        ("declare reward_by state-action", "declare --reward-by state-action"),
+        ("round rewards down (round_rewards)", "round rewards down (--round-rewards)"),
+        ("declare that state 'x' ends an episode", "declare that state 'x' ends an episode"),
+    ):
+        one = {"step": step, "value": 1.0, "with_it": 2.0, "assumes": False}
+        assert step in help_sentence(one, python)
+        assert said in help_sentence(one, command)

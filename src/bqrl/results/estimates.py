@@ -190,7 +190,8 @@ def help_sentence(one: Mapping[str, Any], words: Words = PLAIN, goal: Objective 
     """
     now, then = ("no promise" if x == -math.inf else words.value(goal, x) for x in (one["value"], one["with_it"]))
     condition = ", if it is true" if one["assumes"] else ""
-    return f"What would help{condition}: {_with_options(one['step'], words)}; {now} becomes about {then} (a projection, not a promise)."
+    step = _with_options(one["step"], words)
+    return f"What would help{condition}: {step}; {now} becomes about {then} (a projection, not a promise)."
 
 
 def _tables(content: Mapping[str, Any], promise: Plan, estimate: Estimate, words: Words) -> dict[str, ResultTable]:
