@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -68,8 +68,10 @@ class Plan(Charted):
         Unit of the returns, if the problem has one.
     mdp : MDP or None
         The problem; None if the plan was made by a planner directly instead of `solve`.
-    notes : tuple of Fact
-        Facts about the result, such as `Bracketed(points=1000)`; `remarks` holds them in words.
+    facts : tuple of Fact
+        What the planner found, such as `Bracketed(points=1000)`; part of `notes`.
+    later : callable or None
+        Function of the plan that returns further facts; it is called when `notes` are read.
     details : dict
         Further results that depend on the planner, such as the number of sweeps, the guarantee curve or the frontier.
 
@@ -96,7 +98,8 @@ class Plan(Charted):
     seconds: float = 0.0
     units: str | None = None
     mdp: MDP | None = None
-    notes: tuple[Fact, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    later: Callable[[Plan], tuple[Fact, ...]] | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -155,6 +158,11 @@ class Plan(Charted):
     def mean(self) -> float:
         """Mean return of the policy; exact even if the law is only bracketed."""
         return self.law.exact_mean
+
+    @property
+    def notes(self) -> tuple[Fact, ...]:
+        """Facts about the result: those of the planner, and those that are computed when they are read."""
+        return self.facts if self.later is None else (*self.facts, *self.later(self))
 
     @property
     def remarks(self) -> list[str]:
@@ -226,10 +234,6 @@ class Plan(Charted):
         """
         target = float(getattr(self.policy, "target", math.nan)) if self.objective.probability else self.value
         return outlook_of(mdp, self.policy, target, self.tau, stage, state, earned, drawn)
-
-    def with_time(self, seconds: float) -> Plan:
-        """Return the plan with the given running time."""
-        return replace(self, seconds=seconds)
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers of the plan, ready for JSON."""

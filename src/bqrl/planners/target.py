@@ -328,7 +328,7 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     notes += _stored_in_single(curve)
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
-        upper=max(curve.upper(tau), value), nominal=value, certain=certain, exact=False, notes=tuple(notes),
+        upper=max(curve.upper(tau), value), nominal=value, certain=certain, exact=False, facts=tuple(notes),
         mdp=curve.mdp, units=curve.mdp.units, details={"curve": curve},
     )  # fmt: skip
 
@@ -346,7 +346,7 @@ def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> 
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,
         certain=certain, exact=True, mdp=curve.mdp if isinstance(curve.mdp, MDP) else None, units=curve.mdp.units,
-        notes=(*notes, *_stored_in_single(curve)), details=details,
+        facts=(*notes, *_stored_in_single(curve)), details=details,
     )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def _plan_goals(mdp: MDP, planners: Mapping[Objective, str], settings: Mapping[s
         watch.phase(f"planning{expected}", mdp.H)
         curve = guarantee_curve(mdp, shown, tick=lambda _: watch.tick(), **limits)
         tracked = watch.track(levels, "evaluating the policies")
-        return [curve.plan(tau).with_time(time.perf_counter() - begun) for tau in tracked]
+        return [replace(curve.plan(tau), seconds=time.perf_counter() - begun) for tau in tracked]
     return [solve(mdp, goal, planner=planners[goal], **options) for goal in watch.track(list(planners), "planning")]
 
 
