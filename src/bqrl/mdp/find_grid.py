@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import whole
-from bqrl.loops.backward import extend_ends, plain_ends
-from bqrl.loops.threads import by_numpy
+from bqrl.loops.backward import extend_ends
+from bqrl.loops.plain import by_numpy, plain_ends
 from bqrl.mdp.arrays import FloatArray, IntArray, per_structure, read_only
 from bqrl.mdp.grid import (
     EMPTY,

@@ -21,10 +21,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from bqrl.laws.law import MASS_TOL, size_of
-from bqrl.loops.backward import plain_products, plain_rows, reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
+from bqrl.loops.backward import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
 from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
-from bqrl.loops.threads import THREADS_FROM, by_numpy, run_loop
+from bqrl.loops.plain import by_numpy, plain_products, plain_rows
+from bqrl.loops.threads import THREADS_FROM, run_loop
 from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, per_model, read_only
 from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, by_products, row_shift
 from bqrl.mdp.model import MDP
@@ -354,11 +355,11 @@ class StageKernel:
                 every = Rows(self.stage.row_start, self.stage.successor, self.probability)
                 run_shared(self.mdp, kinds, every, self.moves, goal, after, now, action, begin)
                 return
-        rows = Rows(start, self.stage.successor, self.probability)
-        plain = plain_rows if self.ball is None else None
-        run_loop(
-            work, sweep_rows, sweep_rows_threads, rows, self.moves, self.ball, goal, after, now, action, plain=plain
-        )
+        arguments = Rows(start, self.stage.successor, self.probability), self.moves, self.ball, goal, after, now, action
+        if self.ball is None and by_numpy(work):
+            plain_rows(*arguments)
+        else:
+            run_loop(work, sweep_rows, sweep_rows_threads, *arguments)
 
     def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray, begin: int) -> None:
         """Run one matrix product per block of states, for values and means together; then shift rows and take minima."""

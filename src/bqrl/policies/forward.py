@@ -17,7 +17,8 @@ from numba import get_num_threads
 
 from bqrl.errors import SizeError
 from bqrl.loops.layout import Moves, Rows
-from bqrl.loops.rollout import plain_mass, push_mass, push_mass_threads
+from bqrl.loops.plain import by_numpy, plain_mass
+from bqrl.loops.rollout import push_mass, push_mass_threads
 from bqrl.loops.threads import run_loop
 from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, per_structure, read_only
 from bqrl.mdp.find_grid import refit_grid, returns_grid
@@ -137,11 +138,13 @@ def push_stage(
     """Run `push_mass` on the action tables of a stage (S, columns), with threads if the stage is large."""
     work = rows.successor.size * len(mass) // (rows.start.size - 1) * out.shape[1]
     arguments = rows, moves, read_only(np.ascontiguousarray(action)).reshape(-1), column, mass, out
+    if by_numpy(work):
+        plain_mass(*arguments)
+        return
     run_loop(
         work,
         lambda: push_mass(*arguments, (0, out.shape[1]), False),
         lambda: push_mass_threads(*arguments, get_num_threads()),
-        plain=lambda: plain_mass(*arguments),
     )
 
 
