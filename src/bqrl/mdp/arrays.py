@@ -40,11 +40,6 @@ def read_only(array: Any) -> Any:
     return view
 
 
-def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
-    """Return the integer type of tables with `A` actions: 16 bits where they fit."""
-    return np.int16 if A <= 2**15 else np.int32
-
-
 def tile_starts(starts: IntArray, H: int) -> IntArray:
     """Return the starts of H copies of the same rows, one copy after the other."""
     total = starts[-1]

@@ -36,7 +36,7 @@ from bqrl.loops.greedy import (
     root_value,
     work_space,
 )
-from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, per_structure
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, per_structure
 from bqrl.mdp.find_grid import distinct_rewards, returns_grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
@@ -45,6 +45,7 @@ from bqrl.planners.expected import plan_of
 from bqrl.planners.plan import Plan
 from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.target import action_dtype
 
 NO_GRID = (
     "this planner requires an exact grid of returns, got a problem without one (a discount, or rewards without a common "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from bqrl.mdp.find_grid import ROUNDING
 from bqrl.mdp.model import MDP
 from bqrl.planners.facts import Fact, Tied
 from bqrl.planners.outlook import Outlook, outlook_of
-from bqrl.planners.sweep import Sweep
 from bqrl.policies.protocol import Policy
 
 FRAGILE = 0.01  # with a smaller margin, moving 1 % of the probability mass to worse outcomes changes the quantile
@@ -101,9 +100,6 @@ class Plan(Charted):
     facts: tuple[Fact, ...] = ()
     later: Callable[[Plan], tuple[Fact, ...]] | None = None
     details: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "details", {key: freeze(value) for key, value in self.details.items()})
 
     @property
     def by_level(self) -> bool:
@@ -323,16 +319,3 @@ def _averaged_values(law: Law, tau: float, beta: float, gamma: float) -> FloatAr
 def equal_values(value: float, upper: float, law: Law) -> bool:
     """Return whether two values differ by at most GAP_TOL times the value or ROUNDING times the largest return."""
     return abs(upper - value) <= max(GAP_TOL * abs(value), ROUNDING * size_of(law.values))
-
-
-def freeze(value: Any) -> Any:
-    """Return read-only views of an array, or of the arrays in a tuple or a Sweep; other values are returned unchanged."""
-    if type(value) is tuple:
-        return tuple(map(freeze, value))
-    if isinstance(value, Sweep):
-        return replace(value, **{part.name: freeze(getattr(value, part.name)) for part in fields(value)})
-    if not isinstance(value, np.ndarray):
-        return value
-    view: FloatArray = value.view()
-    view.flags.writeable = False
-    return view

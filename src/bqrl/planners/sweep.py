@@ -14,7 +14,7 @@ replaced by its best or worst case within the known support.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -26,13 +26,13 @@ from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
 from bqrl.loops.plain import by_numpy, plain_products, plain_rows
 from bqrl.loops.threads import THREADS_FROM, run_loop
-from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, per_model, read_only
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, per_model, read_only
 from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, by_products, row_shift
 from bqrl.mdp.model import MDP
 from bqrl.mdp.stage import Stage
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.shared_rows import kinds_of, run_shared
-from bqrl.policies.target import TargetPolicy
+from bqrl.policies.target import TargetPolicy, action_dtype
 
 TIE_TOL = 1e-13  # values whose relative difference is at most this tie, and the mean decides
 SMALL_WORK = 200_000  # up to this product of outcomes and columns of a stage, all stages run in one compiled call
@@ -65,6 +65,19 @@ class Sweep:
     def actions(self) -> Sequence[ActionArray]:
         """The actions per stage (S, columns)."""
         return self.policy(0.0).actions
+
+
+def freeze(value: Any) -> Any:
+    """Return read-only views of an array, or of the arrays in a tuple or a Sweep; other values are returned unchanged."""
+    if type(value) is tuple:
+        return tuple(map(freeze, value))
+    if isinstance(value, Sweep):
+        return replace(value, **{part.name: freeze(getattr(value, part.name)) for part in fields(value)})
+    if not isinstance(value, np.ndarray):
+        return value
+    view: FloatArray = value.view()
+    view.flags.writeable = False
+    return view
 
 
 class Found(NamedTuple):
@@ -122,7 +135,6 @@ class Layout:
         self.points = grid.points(0)
         self.points.flags.writeable = False
         self.largest = size_of(self.points[[0, -1]])  # size of the returns
-        self._begins = np.concatenate(([0], np.cumsum(grid.size[:-1])))
         self._table_starts: dict[int, IntArray] = {}
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
@@ -145,8 +157,7 @@ class Layout:
     def table_starts(self, extra: int) -> IntArray:
         """Return the position in one buffer at which the action table of each stage begins, shape (H + 1,)."""
         if extra not in self._table_starts:
-            starts = self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
-            self._table_starts[extra] = read_only(starts)
+            self._table_starts[extra] = table_starts(self.mdp, self.grid, extra)
         return self._table_starts[extra]
 
     def mean_rewards(self, probability: FloatArray) -> FloatArray:
@@ -247,18 +258,19 @@ def sweep(
     layers = 2 if policy else 1  # values of all columns, then their means
     work = np.empty((2, mdp.S * layers * widest))  # this stage and the next one, alternating
     after = _fill_terminal(work, mdp.S, cost, layers, second)
-    actions: list[ActionArray] = []
+    begin = table_starts(mdp, grid, extra)
+    tables = Tables(np.empty(begin[-1] if policy else 0, action_dtype(mdp.A)), begin)
     values = [after[:, : cost.size].copy()] if keep else []
     means = [after[:, cost.size :].copy()] if keep and second is not None else []
     for h in range(mdp.H - 1, -1, -1):
         columns = int(grid.size[h]) + extra
         now = work[(mdp.H - h) % 2, : mdp.S * layers * columns].reshape(mdp.S, -1)
-        actions.append(np.empty((mdp.S, columns) if policy else (0, 0), action_dtype(mdp.A)))
+        action = tables.flat[begin[h] : begin[h + 1]].reshape((mdp.S, columns) if policy else (0, 0))
         worth = mdp.discount**h if second is None else 0.0  # rewards do not count towards a second cost
         stage = StageKernel(mdp, grid, h, kernel, ball, worth)
         if gain is not None:
             stage.mean_reward = gain[h]
-        stage.run(after, rule, now, actions[-1])
+        stage.run(after, rule, now, action)
         after = now
         if keep:
             values.append(now[:, :columns].copy())
@@ -266,17 +278,27 @@ def sweep(
             means.append(now[:, columns:].copy())
         if tick is not None:
             tick(h)
-    done = _sweep_of(grid, extra, at_start(mdp.mu, after), tuple(actions[::-1]) if policy else None)
+    tables.flat.flags.writeable = False
+    done = _sweep_of(grid, extra, at_start(mdp.mu, after), tables if policy else None)
     stored = tuple(values[::-1]) if keep else None
     return replace(done, values=stored, means=tuple(means[::-1]) if means else None)
 
 
-def _sweep_of(grid: Grid, extra: int, root: FloatArray, tables: tuple[ActionArray, ...] | None) -> Sweep:
+def _sweep_of(
+    grid: Grid, extra: int, root: FloatArray, tables: tuple[ActionArray, ...] | Tables | None
+) -> Sweep:  # fmt: skip
     """Return a sweep from the averages at the root, which end with the means if there are tables."""
     columns = root.size // (1 if tables is None else 2)
     return Sweep(
         grid=grid, extra=extra, root=root[:columns], mean=None if tables is None else root[columns:], tables=tables
     )
+
+
+def table_starts(mdp: MDP, grid: Grid, extra: int) -> IntArray:
+    """Return the position in one buffer at which the action table (S, columns) of each stage begins, shape (H + 1,)."""
+    starts = mdp.S * np.concatenate(([0], np.cumsum(grid.size[:-1] + extra)))
+    starts.flags.writeable = False
+    return starts
 
 
 def fits_one_call(mdp: MDP, columns: int) -> bool:
@@ -333,7 +355,9 @@ class StageKernel:
             self.ball = ball._replace(half=np.array(ball.half[h]), missing=missing)
         first = int(mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A])
         self.own = kernel is mdp.probability
-        self.h, self.probability = h, read_only(kernel[first : first + self.stage.successor.size])
+        self.h, self.probability = h, self.stage.probability
+        if not self.own:
+            self.probability = read_only(kernel[first : first + self.stage.successor.size])
         self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * worth
 
     def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray, first: int = 0) -> None:

@@ -36,9 +36,9 @@ from bqrl.planners.expected import is_settled, risk_neutral
 from bqrl.planners.facts import Bracketed, Fact, NeutralWins, StoredInSingle, Tied
 from bqrl.planners.on_demand import SINGLE, OnDemand, narrows, stage_line, values_first
 from bqrl.planners.options import Folder, Gap, MaxBytes, Pairs, Points, Precision, Tick
-from bqrl.planners.plan import Plan, equal_values, freeze
+from bqrl.planners.plan import Plan, equal_values
 from bqrl.planners.room import MAX_BYTES, Room, check_memory, check_room
-from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep, sweep_bytes, sweep_work
+from bqrl.planners.sweep import Sweep, best_column, freeze, rounding_error, sweep, sweep_bytes, sweep_work
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.forward import push_forward
 from bqrl.policies.levels import QuantileLevelPolicy

@@ -135,7 +135,7 @@ def _plan_quantile(
     target, upper = columns.points(0)[[best, highest]].tolist()
     policy = done.policy(target)
     law, law_upper = law_bracket(mdp, policy)
-    nominal, details = law.quantile(tau), {"shortfall": done.root[:-1]}
+    nominal, details = law.quantile(tau), {"shortfall": read_only(done.root[:-1])}
     certain = certain and is_settled(law, tau, 0.0, rounding_error(mdp))
     notes: list[Fact] = [] if certain else [Tied()]
     if optimistic:
