@@ -5,16 +5,8 @@ import pytest
 
 from bqrl import MDP
 from bqrl.errors import FileFormatError
-from bqrl.mdp.arrays import (
-    damage_error,
-    floats_of,
-    number_of,
-    per_model,
-    per_structure,
-    read_only,
-    require,
-    whole_numbers_of,
-)
+from bqrl.mdp.arrays import damage_error, floats_of, number_of, read_only, require, whole_numbers_of
+from bqrl.mdp.model import per_model, per_structure
 
 
 def test_valid_arrays_come_back_as_64_bit_copies():

@@ -27,10 +27,10 @@ import numpy as np
 
 from bqrl.laws.law import Law, size_of
 from bqrl.laws.objectives import Mean, Quantile, check_levels, quantile_objective
-from bqrl.mdp.arrays import FloatArray, per_model
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import distinct_rewards
 from bqrl.mdp.grid import is_dense
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, per_model
 from bqrl.mdp.stage import Stage
 from bqrl.planners.cluster import Cluster
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket

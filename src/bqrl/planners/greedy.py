@@ -36,10 +36,10 @@ from bqrl.loops.greedy import (
     root_value,
     work_space,
 )
-from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, per_structure
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray
 from bqrl.mdp.find_grid import distinct_rewards, returns_grid
 from bqrl.mdp.grid import Grid
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, per_structure
 from bqrl.planners.confidence import candidate_kernels
 from bqrl.planners.expected import plan_of
 from bqrl.planners.plan import Plan

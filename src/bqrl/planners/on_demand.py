@@ -170,7 +170,7 @@ def narrowed(mdp: Model, grid: Lattice, column: int) -> tuple[Lattice, IntArray]
     """
     first, last = _met_columns(mdp, grid, np.array([column]))[:, :, 0]
     lowest, size = grid.lowest + first, last - first + 1 - EXTRA
-    return replace(grid, lowest=read_only(lowest), size=read_only(size)), first
+    return replace(grid, lowest=lowest, size=size), first
 
 
 def widest(mdp: Model, grid: Lattice, *, in_folder: bool = False) -> Lattice:

@@ -26,9 +26,9 @@ from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
 from bqrl.loops.plain import by_numpy, plain_products, plain_rows
 from bqrl.loops.threads import THREADS_FROM, run_loop
-from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, per_model, read_only
-from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, by_products, row_shift
-from bqrl.mdp.model import MDP
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, read_only
+from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, by_products, freeze, row_shift
+from bqrl.mdp.model import MDP, per_model
 from bqrl.mdp.stage import Stage
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.shared_rows import kinds_of, run_shared
@@ -66,18 +66,9 @@ class Sweep:
         """The actions per stage (S, columns)."""
         return self.policy(0.0).actions
 
-
-def freeze(value: Any) -> Any:
-    """Return read-only views of an array, or of the arrays in a tuple or a Sweep; other values are returned unchanged."""
-    if type(value) is tuple:
-        return tuple(map(freeze, value))
-    if isinstance(value, Sweep):
-        return replace(value, **{part.name: freeze(getattr(value, part.name)) for part in fields(value)})
-    if not isinstance(value, np.ndarray):
-        return value
-    view: FloatArray = value.view()
-    view.flags.writeable = False
-    return view
+    def frozen(self) -> Sweep:
+        """Return the sweep with read-only views of its arrays."""
+        return replace(self, **{part.name: freeze(getattr(self, part.name)) for part in fields(self)})
 
 
 class Found(NamedTuple):

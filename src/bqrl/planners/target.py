@@ -26,7 +26,7 @@ from bqrl.laws.law import MASS_TOL, Law, Margin
 from bqrl.laws.objectives import Quantile, check_levels
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, lattice, returns_grid, rounded_grid
-from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.grid import Grid, Lattice, freeze
 from bqrl.mdp.model import MDP
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.cluster import Cluster
@@ -38,7 +38,7 @@ from bqrl.planners.on_demand import SINGLE, OnDemand, narrows, stage_line, value
 from bqrl.planners.options import Folder, Gap, MaxBytes, Pairs, Points, Precision, Tick
 from bqrl.planners.plan import Plan, equal_values
 from bqrl.planners.room import MAX_BYTES, Room, check_memory, check_room
-from bqrl.planners.sweep import Sweep, best_column, freeze, rounding_error, sweep, sweep_bytes, sweep_work
+from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep, sweep_bytes, sweep_work
 from bqrl.policies.earned import EarnedPolicy
 from bqrl.policies.forward import push_forward
 from bqrl.policies.levels import QuantileLevelPolicy
@@ -67,6 +67,8 @@ class LevelCurve(Charted):
     def __post_init__(self) -> None:
         for one in fields(self):
             object.__setattr__(self, one.name, freeze(getattr(self, one.name)))
+        if isinstance(self.sweep, Sweep):
+            object.__setattr__(self, "sweep", self.sweep.frozen())
 
     @property
     def exact(self) -> bool:
