@@ -12,13 +12,14 @@ import typer
 from typer import Argument, Option
 
 from bqrl.checks import choice
-from bqrl.cli.output import Command, ProgressBar, at_terminal
+from bqrl.cli.output import Command, at_terminal
 from bqrl.display import count_of, format_number
 from bqrl.envs import about, make, names
 from bqrl.envs.published import ENTRIES
 from bqrl.errors import ArgumentError
 from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.plan import GAP_TOL
+from bqrl.progress import ProgressBar
 from bqrl.results.result import Result, ResultTable, check_folder
 from bqrl.study.truth import TITLES as HEADINGS
 from bqrl.study.truth import compare_published, spell_out

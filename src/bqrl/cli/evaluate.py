@@ -8,13 +8,15 @@ from typing import Annotated
 from typer import Option
 
 from bqrl.checks import choice, number
-from bqrl.cli.output import ProgressBar, warn
+from bqrl.cli.output import warn
 from bqrl.cli.params import read_models, read_policies
-from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, LoadedProblem, ProblemOptions, read_problem
+from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, ProblemOptions
 from bqrl.errors import ArgumentError
 from bqrl.mdp.model import MDP
 from bqrl.planners.strategies import strategies
+from bqrl.progress import ProgressBar
 from bqrl.results.plans import in_one_line, sizes
+from bqrl.results.problem import LoadedProblem, read_problem
 from bqrl.results.result import check_folder
 from bqrl.results.strategies import FILES, strategies_document, strategies_result, strategy_sentences, strategy_tables
 from bqrl.results.words import list_words
@@ -46,7 +48,7 @@ class Evaluate(ProblemOptions):
         choice(self.decimal, "decimal", (".", ","))
         below = None if self.below is None else number(self.below, "below")
         check_folder(self.out, "strategies", FILES)
-        problem = read_problem(self)
+        problem = read_problem(**self.asked)
         words, first = problem.words, self._model(problem)
         models = {words.title: first}
         for name, source in read_models(self.model or ()).items():
@@ -54,7 +56,7 @@ class Evaluate(ProblemOptions):
                 raise ArgumentError(
                     f"--model {name} has the name of another problem; choose another, e.g. low={source}"
                 )
-            models[name] = self._model(read_problem(replace(self, problem=source)), source)
+            models[name] = self._model(read_problem(**replace(self, problem=source).asked), source)
         settings = self.problem_settings() | {"tau": taus, "policy": self.policy, "below": below}
         settings |= {"model": self.model} if self.model else {}
         size = in_one_line(sizes(words.title, first), words)

@@ -17,17 +17,18 @@ from typer import Option
 
 import bqrl
 from bqrl.checks import whole
-from bqrl.cli.output import ProgressBar
 from bqrl.cli.params import read_params, read_value
-from bqrl.cli.problem import BINS, CERTAINTY, LEVEL, LoadedProblem, Objectives, ProblemOptions, read_problem
+from bqrl.cli.problem import BINS, CERTAINTY, LEVEL, Objectives, ProblemOptions
 from bqrl.cli.study import explain_resuming
 from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record
 from bqrl.learners.registry import ADAPTERS, LEARNERS
 from bqrl.learners.run import DELTA, EPISODES, LEARNER, TAU
+from bqrl.progress import ProgressBar
 from bqrl.results import learning
 from bqrl.results.plans import in_one_line, sizes
+from bqrl.results.problem import LoadedProblem, read_problem
 from bqrl.results.result import check_folder
 from bqrl.results.words import tell_apart
 from bqrl.study.compare import FIRST_SEED, MAX_SEEDS
@@ -82,7 +83,7 @@ class RunOptions(ProblemOptions):
         seeds, contenders = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS)), label_entries(entries)
         stems = [learning.file_stem(one, seed, alone=alone) for one in contenders for seed in seeds]
         asked = [replace(self, problem=text) for text in (*others, self.problem)]
-        problems = [read_problem(one) for one in asked]
+        problems = [read_problem(**one.asked) for one in asked]
         names = _names(asked, problems)
         places = learning.suite_places(names) if others else {names[0]: ""}
         written = [

@@ -9,9 +9,10 @@ from typer import Option
 
 import bqrl
 from bqrl.cli.output import warn
-from bqrl.cli.problem import ProblemOptions, read_problem
+from bqrl.cli.problem import ProblemOptions
 from bqrl.errors import ArgumentError
 from bqrl.planners.plan import Plan
+from bqrl.results.problem import read_problem
 from bqrl.results.result import Result, ResultTable, check_folder
 from bqrl.results.words import outlook_sentence
 
@@ -45,7 +46,7 @@ class Outlook(ProblemOptions):
             raise ArgumentError("a saved plan has its own level; leave out --tau", name="tau")
         tau = None if isinstance(chosen, Plan) else self.level()
         check_folder(self.out, "outlook", ["outlook.csv"])
-        problem = read_problem(self)
+        problem = read_problem(**self.asked)
         if problem.mdp is None:
             raise ArgumentError(
                 f"{self.problem} does not expose its transition probabilities; an outlook requires them"

@@ -8,11 +8,11 @@ from typing import Annotated
 
 from typer import Option
 
-from bqrl.cli.output import ProgressBar
 from bqrl.cli.study import StudyCommand, explain_resuming
 from bqrl.errors import ArgumentError
 from bqrl.papers import paper_file
 from bqrl.papers.ucb_bqrl.view import View
+from bqrl.progress import ProgressBar
 from bqrl.results.page import PAGE, page
 from bqrl.results.result import ResultTable, check_folder
 from bqrl.results.study_view import StudyView

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from typer import Option
 
-from bqrl.cli.output import ProgressBar
 from bqrl.cli.study import StudyCommand
 from bqrl.papers import paper_file
 from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
+from bqrl.progress import ProgressBar
 from bqrl.results.result import Result, chart_files, check_folder
 from bqrl.study.settings import read_settings
 

@@ -137,6 +137,11 @@ def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, An
     )  # fmt: skip
 
 
+def distinct_goals(goals: Iterable[Objective]) -> list[Objective]:
+    """The objectives, each once, by name and level."""
+    return sorted(set(goals), key=lambda goal: (goal.name, getattr(goal, "tau", 0.0)))
+
+
 def check_goals(goals: Sequence[Objective]) -> None:
     """Raise ArgumentError if several objectives are not quantiles, buffered or not, at different levels."""
     levels = {goal.tau for goal in goals if isinstance(goal, Quantile | Buffered)}
