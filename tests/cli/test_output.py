@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bqrl.cli import output
 from bqrl.cli.output import PIPED_WIDTH, Command, column_widths, show
-from bqrl.results.result import Result, ResultTable, read
+from bqrl.results.result import Result, ResultTable, Shown, read
 
 
 def test_a_narrow_terminal_gets_one_line_per_number(cli, monkeypatch):
@@ -57,22 +57,22 @@ def test_a_command_ends_with_its_folder_its_text_and_what_was_left_out(capsys, t
         "tables": [ResultTable([{"n": 1}], caption="Numbers."), ResultTable([])],
         "lines": ["One.", "Two."],
     }
-    Command(out=tmp_path / "o").conclude({"n": 1}, result, **shown)
+    Command(out=tmp_path / "o").conclude(Shown({"n": 1}, result, **shown))
     out, err = capsys.readouterr()
     report = f"Wrote {tmp_path / 'o'}; `bqrl report {tmp_path / 'o'}` creates a page from it."
     assert out.splitlines() == ["Head", "Numbers.", "n", "─", "1", "", "One.", "Two.", report]
     assert err == "bqrl: no charts\n"
     assert read(tmp_path / "o").left_out == ["no charts"]
-    Command(out=tmp_path / "o", as_json=True).conclude({"n": float("nan")}, result, **shown)
+    Command(out=tmp_path / "o", as_json=True).conclude(Shown({"n": float("nan")}, result, **shown))
     assert capsys.readouterr() == ('{\n  "n": null\n}\n', "bqrl: no charts\n")
-    Command().conclude({}, result, lines=["Done."])  # without a folder nothing is written
+    Command().conclude(Shown({}, result, lines=["Done."]))  # without a folder nothing is written
     assert capsys.readouterr() == ("Done.\n", "")
 
 
 def test_nothing_is_printed_if_the_folder_cannot_be_written(capsys, tmp_path):
     (tmp_path / "result.json").write_text("mine")
     with pytest.raises(FileExistsError, match="was not written by bqrl"):
-        Command(out=tmp_path, as_json=True).conclude({}, Result(kind="plan", title="t"))
+        Command(out=tmp_path, as_json=True).conclude(Shown({}, Result(kind="plan", title="t")))
     assert capsys.readouterr() == ("", "")
 
 

@@ -17,7 +17,7 @@ from bqrl.planners.strategies import strategies
 from bqrl.progress import ProgressBar
 from bqrl.results.plans import in_one_line, sizes
 from bqrl.results.problem import LoadedProblem, read_problem
-from bqrl.results.result import check_folder
+from bqrl.results.result import Shown, check_folder
 from bqrl.results.strategies import FILES, strategies_document, strategies_result, strategy_sentences, strategy_tables
 from bqrl.results.words import list_words
 
@@ -69,10 +69,10 @@ class Evaluate(ProblemOptions):
             result = None
             if self.out is not None:
                 result = replace(strategies_result(table, words, settings, size), decimal=self.decimal)
-        self.conclude(
+        self.conclude(Shown(
             strategies_document(table, words, settings), result, header=header,
             tables=strategy_tables(table, words), lines=strategy_sentences(table, words),
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def _model(self, problem: LoadedProblem, source: str | None = None) -> MDP:
         """The model of a problem, after its notices."""

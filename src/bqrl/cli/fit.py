@@ -25,7 +25,7 @@ from bqrl.planners.plan import Plan
 from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.posterior import FILES as POSTERIOR_FILES
 from bqrl.results.posterior import with_acceptability, with_posterior
-from bqrl.results.result import check_folder
+from bqrl.results.result import Shown, check_folder
 from bqrl.results.words import Words
 from bqrl.study.compare import FIRST_SEED
 
@@ -140,7 +140,7 @@ class Fit(SharedOptions):
             result, shown = with_acceptability(result, found, draw=self.out is not None), [*shown, "acceptability"]
         full = result.details["sentence"]  # in place of the headline, which a page shows above it
         lines = [full, *(line.text for line in result.lines[1:] if line.text != full)]
-        self.conclude(result.details, result, tables=[result.tables[name] for name in shown], lines=lines)
+        self.conclude(Shown(result.details, result, tables=[result.tables[name] for name in shown], lines=lines))
 
     def _choices(self, estimate: Estimate, goal: Objective) -> dict[str, Any]:
         """The options of `estimate.solve` that were given."""

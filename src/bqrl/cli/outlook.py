@@ -13,7 +13,7 @@ from bqrl.cli.problem import ProblemOptions
 from bqrl.errors import ArgumentError
 from bqrl.planners.plan import Plan
 from bqrl.results.problem import read_problem
-from bqrl.results.result import Result, ResultTable, check_folder
+from bqrl.results.result import Result, ResultTable, Shown, check_folder
 from bqrl.results.words import outlook_sentence
 
 STAGE = "The stage, counted from 1 as in the tables of decisions."
@@ -70,4 +70,4 @@ class Outlook(ProblemOptions):
             details=row,
             sentences=[said],
         )
-        self.conclude(row, result, header=words.title, tables=[table], lines=[said])
+        self.conclude(Shown(row, result, header=words.title, tables=[table], lines=[said]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich import box
@@ -20,7 +20,7 @@ from rich.text import Text
 from typer import Option
 
 from bqrl.results.page import PAGE, is_text
-from bqrl.results.result import Result, ResultTable, to_plain, write
+from bqrl.results.result import ResultTable, Shown, to_plain, write
 from bqrl.results.words import display_table
 
 PIPED_WIDTH = 140  # characters per line if the output is not a terminal
@@ -43,22 +43,15 @@ class Command:
     )
     as_json: Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")] = False
 
-    def conclude(
-        self,
-        document: Any,
-        result: Result | None,
-        *,
-        header: str = "",
-        tables: Sequence[ResultTable] = (),
-        lines: Sequence[str] = (),
-    ) -> None:
+    def conclude(self, shown: Shown) -> None:
         """Write the result to --out, print the JSON document or the header, tables and lines, and report what was left out."""
+        result = shown.result
         if self.out is not None and result is not None:
             write(result, self.out)
         if self.as_json:
-            typer.echo(json.dumps(to_plain(document), indent=2, allow_nan=False))  # ASCII works in every pipe
+            typer.echo(json.dumps(to_plain(shown.document), indent=2, allow_nan=False))  # ASCII works in every pipe
         else:
-            show(header, tables, lines)
+            show(shown.header, shown.tables, shown.lines)
         if self.out is not None and result is not None:
             if not self.as_json:
                 after = "" if find_spec("jinja2") else ' after: pip install "bqrl[plots]"'

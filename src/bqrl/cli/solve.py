@@ -89,7 +89,7 @@ class Solve(ProblemOptions):
             problem.mdp, problem.words, goals, settings, off=share, policies=policies, below=below, usual=self.compare,
             folder=self.out, sheet=self.table, decimal=self.decimal, notices=problem.notices, progress=True,
         )  # fmt: skip
-        self.conclude(**shown._asdict())
+        self.conclude(shown)
 
     def _settings(self, share: float | None) -> dict[str, Any]:
         """The options, by the library's names of the arguments."""
