@@ -16,10 +16,10 @@ from bqrl.mdp.model import MDP
 from bqrl.planners.strategies import strategies
 from bqrl.progress import ProgressBar
 from bqrl.results.plans import in_one_line, sizes
-from bqrl.results.problem import LoadedProblem, read_problem
+from bqrl.results.problem import read_problem
 from bqrl.results.result import Shown, check_folder
 from bqrl.results.strategies import FILES, strategies_document, strategies_result, strategy_sentences, strategy_tables
-from bqrl.results.words import list_words
+from bqrl.results.words import Words, list_words
 
 LEVELS = "Share of runs that may fall short, in (0, 1); may be given several times."
 MODEL = "A further problem for the same strategies, read with the same options; NAME= gives it a name; repeatable."
@@ -48,15 +48,14 @@ class Evaluate(ProblemOptions):
         choice(self.decimal, "decimal", (".", ","))
         below = None if self.below is None else number(self.below, "below")
         check_folder(self.out, "strategies", FILES)
-        problem = read_problem(**self.asked)
-        words, first = problem.words, self._model(problem)
+        first, words = self._model()
         models = {words.title: first}
         for name, source in read_models(self.model or ()).items():
             if name in models:
                 raise ArgumentError(
                     f"--model {name} has the name of another problem; choose another, e.g. low={source}"
                 )
-            models[name] = self._model(read_problem(**replace(self, problem=source).asked), source)
+            models[name], _ = replace(self, problem=source)._model()
         settings = self.problem_settings() | {"tau": taus, "policy": self.policy, "below": below}
         settings |= {"model": self.model} if self.model else {}
         size = in_one_line(sizes(words.title, first), words)
@@ -74,11 +73,9 @@ class Evaluate(ProblemOptions):
             tables=strategy_tables(table, words), lines=strategy_sentences(table, words),
         ))  # fmt: skip
 
-    def _model(self, problem: LoadedProblem, source: str | None = None) -> MDP:
-        """The model of a problem, after its notices."""
-        if problem.mdp is None:
-            raise ArgumentError(
-                f"{source or self.problem} does not expose its transition probabilities; play it with bqrl.simulate"
-            )
+    def _model(self) -> tuple[MDP, Words]:
+        """The model of the problem and its words, after its notices."""
+        problem = read_problem(**self.asked)
+        mdp = problem.model("play it with bqrl.simulate")
         warn(*problem.notices)
-        return problem.mdp
+        return mdp, problem.words

@@ -47,15 +47,12 @@ class Outlook(ProblemOptions):
         tau = None if isinstance(chosen, Plan) else self.level()
         check_folder(self.out, "outlook", ["outlook.csv"])
         problem = read_problem(**self.asked)
-        if problem.mdp is None:
-            raise ArgumentError(
-                f"{self.problem} does not expose its transition probabilities; an outlook requires them"
-            )
+        mdp = problem.model("an outlook requires them")
         warn(*problem.notices)
         if chosen is None:
-            chosen, tau = bqrl.solve(problem.mdp, tau=tau), None
+            chosen, tau = bqrl.solve(mdp, tau=tau), None
         here: dict[str, Any] = {"stage": self.stage, "state": self.state, "earned": self.earned, "drawn": self.drawn}
-        now = bqrl.outlook(problem.mdp, chosen, tau, **here)
+        now = bqrl.outlook(mdp, chosen, tau, **here)
         words, row = problem.words, now.rows()[0]
         titles = {name: words.titled(name) for name in ("earned", "target", "guarantee")}
         titles |= {"stage": words.stage, "state": words.state, "action": words.action, "best_chance": "best chance"}

@@ -81,12 +81,9 @@ class Solve(ProblemOptions):
         memory, below = self.max_memory, None if self.below is None else number(self.below, "below")
         settings["max_bytes"] = None if memory is None else number(memory, "max_memory", 0.0, MAX_MEMORY, "(]") * 2**30
         problem = read_problem(**asked)
-        if problem.mdp is None:
-            raise ArgumentError(
-                f"{self.problem} does not expose its transition probabilities; try bqrl learn, which plays it"
-            )
+        mdp = problem.model("try bqrl learn, which plays it")
         shown = show_plans(
-            problem.mdp, problem.words, goals, settings, off=share, policies=policies, below=below, usual=self.compare,
+            mdp, problem.words, goals, settings, off=share, policies=policies, below=below, usual=self.compare,
             folder=self.out, sheet=self.table, decimal=self.decimal, notices=problem.notices, progress=True,
         )  # fmt: skip
         self.conclude(shown)

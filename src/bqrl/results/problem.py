@@ -30,6 +30,7 @@ Wording = Mapping[str, str | None]  # words of the user by option, as for `Words
 class LoadedProblem:
     """A problem with its words and with notices for the user."""
 
+    text: str  # by which it was read
     source: Any  # an MDP, or an environment with unknown kernel
     words: Words
     horizon: int | None = None  # of an environment
@@ -39,6 +40,12 @@ class LoadedProblem:
     def mdp(self) -> MDP | None:
         """The model, if the kernel is known."""
         return self.source if isinstance(self.source, MDP) else None
+
+    def model(self, remedy: str) -> MDP:
+        """The model; ArgumentError with the remedy if the kernel is not known."""
+        if not isinstance(self.source, MDP):
+            raise ArgumentError(f"{self.text} does not expose its transition probabilities; {remedy}")
+        return self.source
 
 
 def read_problem(
@@ -60,16 +67,16 @@ def read_problem(
             raise ArgumentError(f"{name} must be given for {kinds} files only, got {text[:80]!r}; omit it", name=name)
     if short in names():
         known, mdp = about(short), make(short).replace(horizon=horizon, **changes)
-        return _model(mdp, Words.of(mdp, wording, title=short, unit=known.unit, stage=known.stage))
+        return _model(text, mdp, Words.of(mdp, wording, title=short, unit=known.unit, stage=known.stage))
     return _from_gymnasium(text, wording, horizon, changes)
 
 
-def _model(mdp: MDP, words: Words, *notices: str) -> LoadedProblem:
+def _model(text: str, mdp: MDP, words: Words, *notices: str) -> LoadedProblem:
     """The problem of a model, with a notice if its discount factor looks like a rate."""
     if mdp.discount < 0.5:
         rate, factor = f"{100 * mdp.discount:.6g} %", 1 / (1 + mdp.discount)
         notices += (f"the discount factor {mdp.discount:g} is small; for a discount rate of {rate} use {factor:.6g}",)
-    return LoadedProblem(source=mdp, words=words, notices=notices)
+    return LoadedProblem(text=text, source=mdp, words=words, notices=notices)
 
 
 def _from_file(path: Path, wording: Wording, horizon: int | None, given: dict[str, Any]) -> LoadedProblem:
@@ -85,7 +92,7 @@ def _from_file(path: Path, wording: Wording, horizon: int | None, given: dict[st
     if horizon is None and mdp.stationary and not states_horizon(path):
         notices.append(ASSUMED.format(path, mdp.H))
     name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
-    return _model(mdp, Words.of(mdp, wording, title=name), *notices)
+    return _model(str(path), mdp, Words.of(mdp, wording, title=name), *notices)
 
 
 def _from_gymnasium(given: str, wording: Wording, horizon: int | None, changes: dict[str, Any]) -> LoadedProblem:
@@ -104,15 +111,15 @@ def _from_gymnasium(given: str, wording: Wording, horizon: int | None, changes: 
     core, plain = env.unwrapped, changing_wrapper(env) is None
     if plain and isinstance(core, MDPEnv):
         mdp = core.mdp.replace(horizon=horizon, **changes)
-        return _model(mdp, Words.of(mdp, wording, title=given))
+        return _model(given, mdp, Words.of(mdp, wording, title=given))
     stages = time_limit(env) if horizon is None else horizon
     notices = () if stages is not None else (ASSUMED.format(given, USUAL_HORIZON),)
     stages, words = check_horizon(USUAL_HORIZON if stages is None else stages), Words.of(None, wording, title=given)
     if plain and getattr(core, "P", None) is not None:
-        return _model(from_gymnasium(env, horizon=stages).replace(**changes), words, *notices)
+        return _model(given, from_gymnasium(env, horizon=stages).replace(**changes), words, *notices)
     for name, value in changes.items():
         if value is not None:
             raise ArgumentError(
                 f"--{name} needs a model, and {given} does not expose its transition probabilities; leave it out"
             )
-    return LoadedProblem(source=env, words=words, horizon=stages, notices=notices)
+    return LoadedProblem(text=given, source=env, words=words, horizon=stages, notices=notices)
