@@ -40,10 +40,10 @@ EMPTY = np.zeros(0)
 
 
 def freeze(value: Any) -> Any:
-    """Return a read-only view of an array, or a tuple of such views; other values are returned unchanged."""
-    if type(value) is tuple:
+    """Return a read-only view of an array, or views of a tuple of arrays; what cannot be written to is returned unchanged."""
+    if type(value) is tuple and value and isinstance(value[0], np.ndarray):
         return tuple(map(freeze, value))
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray) or not value.flags.writeable:
         return value
     view: FloatArray = value.view()
     view.flags.writeable = False

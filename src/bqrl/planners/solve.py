@@ -223,7 +223,7 @@ def solve(
     plan = solver.call(problem, goal, given)
     stored = problem if isinstance(problem, MDP) else None
     value, nominal, upper = plan.value, plan.nominal, plan.upper
-    settled = plan.law_upper is None and value == nominal == upper  # then they are a return of the policy
+    settled = plan.law_upper is None and value == nominal == upper  # then they lie within the returns of the policy
     if isinstance(goal, Quantile | Buffered) and stored is not None and not settled:  # other objectives are not returns
         value, nominal = cut_to_possible(stored, [value, nominal]).tolist()
         upper = None if upper is None else max(value, float(cut_to_possible(stored, upper)))

@@ -59,7 +59,7 @@ def read_problem(
     path, short = Path(text), text.removeprefix("bqrl/").removesuffix("-v0")
     changes = {"start": start, "discount": discount}
     if ending(path) is not None or path.is_file():
-        return _from_file(path, wording, horizon, changes | {"columns": columns, "rewards": rewards})
+        return _from_file(text, wording, horizon, changes | {"columns": columns, "rewards": rewards})
     for name, value, kinds in (
         ("columns", columns, ".csv, .xlsx and .parquet"), ("rewards", rewards, ".umb and .drn"),
     ):  # fmt: skip
@@ -79,8 +79,9 @@ def _model(text: str, mdp: MDP, words: Words, *notices: str) -> LoadedProblem:
     return LoadedProblem(text=text, source=mdp, words=words, notices=notices)
 
 
-def _from_file(path: Path, wording: Wording, horizon: int | None, given: dict[str, Any]) -> LoadedProblem:
+def _from_file(text: str, wording: Wording, horizon: int | None, given: dict[str, Any]) -> LoadedProblem:
     """The model in a file, with notices about ignored parts."""
+    path = Path(text)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
@@ -90,9 +91,9 @@ def _from_file(path: Path, wording: Wording, horizon: int | None, given: dict[st
         raise FileNotFoundError(f"{error}{nearest(path.name, beside, listed=False)}") from None
     notices = [f"{path.name}: {notice.message}" for notice in caught]
     if horizon is None and mdp.stationary and not states_horizon(path):
-        notices.append(ASSUMED.format(path, mdp.H))
+        notices.append(ASSUMED.format(text, mdp.H))
     name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
-    return _model(str(path), mdp, Words.of(mdp, wording, title=name), *notices)
+    return _model(text, mdp, Words.of(mdp, wording, title=name), *notices)
 
 
 def _from_gymnasium(given: str, wording: Wording, horizon: int | None, changes: dict[str, Any]) -> LoadedProblem:
