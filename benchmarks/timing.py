@@ -12,9 +12,9 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from bqrl.loops import threads
+from bqrl.loops import plain
 
-threads.FIRST_WORK = dict.fromkeys(threads.FIRST_WORK, 0)  # otherwise NumPy does the first work of a process
+plain.FIRST_WORK = dict.fromkeys(plain.FIRST_WORK, 0)  # otherwise NumPy does the first work of a process
 PAUSE = 0.25  # threads of one library spin for a while after their work; let them go before the next is timed
 
 

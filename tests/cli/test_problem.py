@@ -9,8 +9,7 @@ import pytest
 from helpers import TINY_CSV, Corridor, assert_refused, one_line, strict
 
 import bqrl
-from bqrl.cli.problem import ProblemOptions, read_problem
-from bqrl.mdp.as_env import MDPEnv
+from bqrl.cli.problem import ProblemOptions
 
 gym.register("bqrl-test/Endless-v0", Corridor)
 
@@ -172,15 +171,6 @@ def test_a_horizon_is_limited_by_the_number_of_states(cli, monkeypatch):
         assert "--horizon must be at most 100 " in err
 
 
-def test_gymnasium_ids_take_the_problem_s_options():
-    lake = read_problem(ProblemOptions(problem="FrozenLake-v1", start="14", discount=0.9))
-    assert (lake.mdp.H, lake.mdp.start, lake.mdp.discount, lake.notices) == (100, 14, 0.9, ())
-    ours = read_problem(ProblemOptions(problem="bqrl/AssetSelling-v0", horizon=4, start="sold"))
-    assert (ours.words.title, ours.mdp.H, ours.mdp.start) == ("AssetSelling", 4, 25)
-    with pytest.raises(ValueError, match="start must name a state, got '16'; states run from '0' to '15'"):
-        read_problem(ProblemOptions(problem="FrozenLake-v1", start="16"))
-
-
 def test_a_horizon_that_nobody_says_is_announced(cli):
     code, _, err = cli("learn", "bqrl-test/Endless-v0", "--learner", "ppo", "--episodes", 3, "--seeds", 1, "--json")
     assert code == 0
@@ -200,15 +190,6 @@ def test_every_command_takes_the_same_options_of_a_problem(cli, tmp_path, comman
     found = json.loads(out)
     assert (found["model"]["discount"], found["settings"]["discount"]) == (0.8, 0.8)
     assert found["settings"]["columns"] == "state=u,next_state=v"
-
-
-def test_an_environment_of_a_model_has_the_unit_of_the_model():
-    model = bqrl.MDP([(0, 0, 0, 1.0, 2.0)], horizon=2, units="QALY")
-    gym.register("bqrl-test/Units-v0", lambda **_: MDPEnv(model))
-    try:
-        assert read_problem(ProblemOptions(problem="bqrl-test/Units-v0")).words.unit == "QALY"
-    finally:
-        del gym.registry["bqrl-test/Units-v0"]
 
 
 def test_an_option_names_the_reward_structure_of_a_model_checker(cli):

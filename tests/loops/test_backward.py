@@ -8,9 +8,6 @@ from helpers import stage_rows
 
 from bqrl.loops.backward import (
     extend_ends,
-    plain_ends,
-    plain_products,
-    plain_rows,
     reduce_rows,
     sweep_rows,
     sweep_rows_threads,
@@ -18,6 +15,7 @@ from bqrl.loops.backward import (
 from bqrl.loops.l1 import l1_expectation, l1_ordered, move_mass, sort_by_value
 from bqrl.loops.layout import Ball, Goal, Moves
 from bqrl.loops.moves import add_outcome
+from bqrl.loops.plain import plain_ends, plain_products, plain_rows
 from bqrl.mdp.arrays import read_only
 
 NO_JUMPS = np.empty((0, 0), np.int64)
@@ -137,7 +135,7 @@ def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_stage_by_numpy_has_the_same_bits(seed, monkeypatch):
-    monkeypatch.setattr("bqrl.loops.backward.PLAIN_BLOCK", 40 if seed > 3 else 1_000)
+    monkeypatch.setattr("bqrl.loops.plain.PLAIN_BLOCK", 40 if seed > 3 else 1_000)
     rng = np.random.default_rng(seed)
     S, A, n, m, layers = 4, 3, 7, 6, 1 + seed % 2
     sizes = rng.integers(0, 5, S * A)

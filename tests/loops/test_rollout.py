@@ -5,7 +5,8 @@ import pytest
 from helpers import stage_rows
 
 from bqrl.loops.layout import Moves
-from bqrl.loops.rollout import plain_mass, push_mass
+from bqrl.loops.plain import plain_mass
+from bqrl.loops.rollout import push_mass
 from bqrl.mdp.arrays import read_only
 
 
@@ -20,7 +21,7 @@ def test_mass_is_pushed_and_kept():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_stage_does_not_depend_on_split_runs_spans_or_the_form_of_its_moves(seed, monkeypatch):
-    monkeypatch.setattr("bqrl.loops.rollout.PLAIN_BLOCK", 40 if seed > 4 else 1_000)
+    monkeypatch.setattr("bqrl.loops.plain.PLAIN_BLOCK", 40 if seed > 4 else 1_000)
     rng = np.random.default_rng(seed)
     S, A, k, n = 3, 2, 2, 9
     rows = stage_rows(np.arange(S * A + 1) * k, rng.integers(0, S, S * A * k), rng.random(S * A * k))

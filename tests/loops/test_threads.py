@@ -89,22 +89,6 @@ def test_small_loops_and_loops_after_a_fork_are_serial(monkeypatch):
     assert chosen(many) == ["serial 1"]
 
 
-def test_the_first_work_of_a_process_is_left_to_numpy(monkeypatch):
-    monkeypatch.setattr(threads, "_left_to_numpy", 100 + 2 * threads.CALL_WORK)
-    found = []
-    for work in (90, 20, 10, 0):
-        threads.run_loop(work, lambda: found.append("compiled"), lambda: None, plain=lambda: found.append("NumPy"))
-    assert found == ["NumPy", "compiled", "NumPy", "compiled"]
-
-
-def test_a_first_plan_compiles_nothing(tmp_path):
-    program = (
-        "import bqrl; print(bqrl.solve('SafeOrRisky', tau=0.1).value, bqrl.solve('AssetSelling', tau=0.1).certain)"
-    )
-    assert output_of(program, NUMBA_CACHE_DIR=str(tmp_path)) == "12.0 True\n"
-    assert list(tmp_path.rglob("*.nbc")) == []
-
-
 def test_dense_balls_over_threads_have_the_same_bits():
     rng = np.random.default_rng(3)
     S, rows, columns = 12, 30, 7

@@ -3,18 +3,8 @@
 import numpy as np
 import pytest
 
-from bqrl import MDP
 from bqrl.errors import FileFormatError
-from bqrl.mdp.arrays import (
-    damage_error,
-    floats_of,
-    number_of,
-    per_model,
-    per_structure,
-    read_only,
-    require,
-    whole_numbers_of,
-)
+from bqrl.mdp.arrays import damage_error, floats_of, number_of, read_only, require, whole_numbers_of
 
 
 def test_valid_arrays_come_back_as_64_bit_copies():
@@ -61,56 +51,3 @@ def test_damaged_arrays_name_the_array():
     )
     assert (str(missing), missing.column) == ("expected a record, got damaged arrays: no array 'pmf'", "pmf")
     assert (str(other), other.column) == ("expected a record, got damaged arrays: two lines", "x")
-
-
-# -- derived values: computed once, and shared with twins where they depend on the structure alone
-
-
-def a_model():
-    return MDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
-
-
-def test_a_value_is_computed_once_per_model_and_arguments():
-    calls = []
-
-    @per_model
-    def scaled(mdp, factor):
-        calls.append(factor)
-        return mdp.S * factor
-
-    mdp = a_model()
-    assert [scaled(mdp, 2), scaled(mdp, 2), scaled(mdp, 3), scaled(a_model(), 2)] == [4, 4, 6, 4]
-    assert calls == [2, 3, 2]
-
-
-def test_twins_share_what_depends_on_the_structure_alone():
-    calls = []
-
-    @per_structure
-    def outcomes(mdp):
-        calls.append("structure")
-        return mdp.successor.size
-
-    @per_model
-    def largest(mdp):
-        calls.append("model")
-        return float(mdp.probability.max())
-
-    mdp = a_model()
-    twin = mdp.with_probability(np.array([0.25, 0.75, 1.0]))
-    assert outcomes(mdp) == outcomes(twin) == 3
-    assert (largest(mdp), largest(twin)) == (1.0, 1.0)
-    assert calls == ["structure", "model", "model"]
-
-
-def test_two_owners_never_share_a_value():
-    @per_model
-    def first(mdp):
-        return "first"
-
-    @per_model
-    def second(mdp):
-        return "second"
-
-    mdp = a_model()
-    assert (first(mdp), second(mdp)) == ("first", "second")

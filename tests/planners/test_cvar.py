@@ -1,5 +1,8 @@
 """The curve of CVaR, and the warning about the tail of a quantile plan, which a bracket must prove."""
 
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -161,7 +164,7 @@ def test_far_is_a_quarter_of_the_depth_of_the_risk_neutral_tail():
 
     def warned(loss):
         law = Law([-loss / 0.8, 10.0], [0.4, 0.6])
-        found = with_tail(replace(plan, law=law, notes=()), neutral)
+        found = with_tail(replace(plan, law=law, facts=(), later=None), neutral)
         assert neutral.cvar(0.5) - law.cvar(0.5) == pytest.approx(loss)
         return bool(tails(found))
 
@@ -173,10 +176,10 @@ def test_far_is_a_quarter_of_the_depth_of_the_risk_neutral_tail():
 def test_a_bracket_must_prove_the_tail():
     neutral, plan = Law.point(10.0), solve("SafeOrRisky", tau=0.5)
     low, high = Law([-50.0, 10.0], [0.4, 0.6]), Law([9.5, 10.0], [0.4, 0.6])
-    assert tails(with_tail(replace(plan, law=low, law_upper=None, notes=()), neutral))
-    assert tails(with_tail(replace(plan, law=low, law_upper=low, notes=()), neutral))
-    assert not tails(with_tail(replace(plan, law=low, law_upper=Law.point(10.0), notes=()), neutral))
-    assert tails(with_tail(replace(plan, law=low, law_upper=high, notes=()), neutral))
+    assert tails(with_tail(replace(plan, law=low, law_upper=None, facts=(), later=None), neutral))
+    assert tails(with_tail(replace(plan, law=low, law_upper=low, facts=(), later=None), neutral))
+    assert not tails(with_tail(replace(plan, law=low, law_upper=Law.point(10.0), facts=(), later=None), neutral))
+    assert tails(with_tail(replace(plan, law=low, law_upper=high, facts=(), later=None), neutral))
 
 
 def test_the_warning_is_given_once():
@@ -187,16 +190,31 @@ def test_the_warning_is_given_once():
 @given(small_mdps(), st.sampled_from([0.1, 0.25, 0.5, 0.9]))
 def test_a_tail_that_the_curve_calls_safe_has_no_warning(mdp, tau):
     """The risk-neutral law is skipped only where it would not have led to a warning."""
-    plan = replace(solve(mdp, tau), notes=())
+    plan = replace(solve(mdp, tau), facts=(), later=None)
     if tail_is_safe(plan):
         assert not tails(with_tail(plan, risk_neutral(mdp, 0)[1]))
 
 
-def test_the_risk_neutral_law_is_not_computed_where_the_tail_is_safe(monkeypatch):
+def test_the_risk_neutral_law_is_computed_when_notes_are_read_and_only_where_the_tail_may_be_low(monkeypatch):
     monkeypatch.setattr("bqrl.planners.expected.risk_neutral", None)
-    assert tail_is_safe(solve("MachineReplacement", tau=0.1))
+    safe, doubtful = solve("MachineReplacement", tau=0.1), solve("AssetSelling", tau=0.5)
+    assert tail_is_safe(safe)
+    assert safe.notes == ()
     with pytest.raises(TypeError):
-        solve("AssetSelling", tau=0.5)
+        doubtful.notes  # noqa: B018
+
+
+def test_the_warning_is_the_same_wherever_a_plan_is_read(tmp_path):
+    """In memory, from a file, from a pickle, in a thread; a plan that reads the risk-neutral law has the same numbers."""
+    plan = solve(gamble(11.0, -1000.0), tau=0.1)
+    bqrl.save(plan, tmp_path / "plan.npz")
+    with ThreadPoolExecutor(4) as pool:
+        in_threads = list(pool.map(lambda _: plan.notes, range(8)))
+    others = [bqrl.load(tmp_path / "plan.npz"), pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)]
+    assert len(tails(plan)) == 1
+    assert [one.notes for one in others] + in_threads == [plan.notes] * 11
+    assert plan.remarks == plan.summary()["notes"] == others[0].remarks
+    assert f"  note     {plan.remarks[0]}" in str(plan)
 
 
 def test_a_curve_in_32_bits_proves_no_tail_safe():

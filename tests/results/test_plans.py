@@ -75,7 +75,7 @@ def test_over_a_ball_the_promise_is_said_once():
     assert "in the ball" not in own
     given = solved((0.2,), ())
     said = "On this grid no policy is proven better than the risk-neutral one."
-    noted = replace(given, plans=tuple(replace(plan, notes=(NeutralWins(),)) for plan in given.plans))
+    noted = replace(given, plans=tuple(replace(plan, facts=(NeutralWins(),)) for plan in given.plans))
     assert plan_result(noted).lines == [*plan_result(given).lines, Sentence(said, when={"tau": 0.2}, aside=True)]
 
 

@@ -423,8 +423,9 @@ def test_two_processes_in_one_folder_and_a_full_disk_are_one_line(problem, tmp_p
 
 def test_a_bar_shows_how_far_the_runs_are(problem, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as at a terminal
+    monkeypatch.setattr("bqrl.progress.QUIET_SECONDS", 0.0)
     compare(problem, ["sarsa"], tau=0.5, episodes=5, seeds=2, workers=1, progress=True)
-    assert "10 of 10 episodes" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert "2/2 runs, finished" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
 
 
 def test_a_class_without_a_name_is_called_by_its_own(problem):

@@ -24,7 +24,7 @@ import bqrl
 from bqrl.checks import choice
 from bqrl.cli.output import Command, warn
 from bqrl.errors import ArgumentError
-from bqrl.results.result import Result, ResultTable, check_folder
+from bqrl.results.result import Result, ResultTable, Shown, check_folder
 
 TABLE, HISTORY = "table", "history.jsonl"
 NAMES = f"Benchmarks to run, or all. By default {TABLE}: bqrl beside other tools and its goals; --json adds it to {HISTORY}."
@@ -76,7 +76,7 @@ class Bench(Command):
         )
         files = {f"{run['name']}.txt": run["output"].encode() for run in runs}
         result = Result(kind="benchmarks", title="Benchmarks", tables={"times": times}, files=files)
-        self.conclude({"benchmarks": runs}, result, tables=[times])
+        self.conclude(Shown({"benchmarks": runs}, result, tables=[times]))
         if failed := [run["name"] for run in runs if run["code"] != 0]:
             warn(f"failed: {', '.join(failed)}")
             raise typer.Exit(1)

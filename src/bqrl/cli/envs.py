@@ -12,14 +12,15 @@ import typer
 from typer import Argument, Option
 
 from bqrl.checks import choice
-from bqrl.cli.output import Command, ProgressBar, at_terminal
+from bqrl.cli.output import Command, at_terminal
 from bqrl.display import count_of, format_number
 from bqrl.envs import about, make, names
 from bqrl.envs.published import ENTRIES
 from bqrl.errors import ArgumentError
 from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.plan import GAP_TOL
-from bqrl.results.result import Result, ResultTable, check_folder
+from bqrl.progress import ProgressBar
+from bqrl.results.result import Result, ResultTable, Shown, check_folder
 from bqrl.study.truth import TITLES as HEADINGS
 from bqrl.study.truth import compare_published, spell_out
 from bqrl.versions import software
@@ -75,7 +76,7 @@ class Envs(Command):
             if terminal
         ]
         table = ResultTable([{key: row[key] for key in TITLES} for row in rows], titles=TITLES)
-        self.conclude(problems, result, tables=[table], lines=[one.id for one in listed if not terminal])
+        self.conclude(Shown(problems, result, tables=[table], lines=[one.id for one in listed if not terminal]))
 
     def _compare_published(self, problems: set[str]) -> None:
         """Print published numbers beside certified optima."""
@@ -90,7 +91,7 @@ class Envs(Command):
         result = Result(kind="truth", title="Published numbers", tables={"truth": table}, details={"truth": rows})
         left_out = len(asked) - len(quick)
         note = f"{count_of('row', left_out)} left out; --all adds those that take minutes, --files DIR those that need files."
-        self.conclude(rows, result, tables=[table], lines=[note] if left_out else [])
+        self.conclude(Shown(rows, result, tables=[table], lines=[note] if left_out else []))
 
 
 def describe(name: str, *, large: bool = True) -> dict[str, Any]:

@@ -8,16 +8,18 @@ from typing import Annotated
 from typer import Option
 
 from bqrl.checks import choice, number
-from bqrl.cli.output import ProgressBar, warn
+from bqrl.cli.output import warn
 from bqrl.cli.params import read_models, read_policies
-from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, LoadedProblem, ProblemOptions, read_problem
+from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, ProblemOptions
 from bqrl.errors import ArgumentError
 from bqrl.mdp.model import MDP
 from bqrl.planners.strategies import strategies
+from bqrl.progress import ProgressBar
 from bqrl.results.plans import in_one_line, sizes
-from bqrl.results.result import check_folder
+from bqrl.results.problem import read_problem
+from bqrl.results.result import Shown, check_folder
 from bqrl.results.strategies import FILES, strategies_document, strategies_result, strategy_sentences, strategy_tables
-from bqrl.results.words import list_words
+from bqrl.results.words import Words, list_words
 
 LEVELS = "Share of runs that may fall short, in (0, 1); may be given several times."
 MODEL = "A further problem for the same strategies, read with the same options; NAME= gives it a name; repeatable."
@@ -46,15 +48,14 @@ class Evaluate(ProblemOptions):
         choice(self.decimal, "decimal", (".", ","))
         below = None if self.below is None else number(self.below, "below")
         check_folder(self.out, "strategies", FILES)
-        problem = read_problem(self)
-        words, first = problem.words, self._model(problem)
+        first, words = self._model()
         models = {words.title: first}
         for name, source in read_models(self.model or ()).items():
             if name in models:
                 raise ArgumentError(
                     f"--model {name} has the name of another problem; choose another, e.g. low={source}"
                 )
-            models[name] = self._model(read_problem(replace(self, problem=source)), source)
+            models[name], _ = replace(self, problem=source)._model()
         settings = self.problem_settings() | {"tau": taus, "policy": self.policy, "below": below}
         settings |= {"model": self.model} if self.model else {}
         size = in_one_line(sizes(words.title, first), words)
@@ -67,16 +68,14 @@ class Evaluate(ProblemOptions):
             result = None
             if self.out is not None:
                 result = replace(strategies_result(table, words, settings, size), decimal=self.decimal)
-        self.conclude(
+        self.conclude(Shown(
             strategies_document(table, words, settings), result, header=header,
             tables=strategy_tables(table, words), lines=strategy_sentences(table, words),
-        )  # fmt: skip
+        ))  # fmt: skip
 
-    def _model(self, problem: LoadedProblem, source: str | None = None) -> MDP:
-        """The model of a problem, after its notices."""
-        if problem.mdp is None:
-            raise ArgumentError(
-                f"{source or self.problem} does not expose its transition probabilities; play it with bqrl.simulate"
-            )
+    def _model(self) -> tuple[MDP, Words]:
+        """The model of the problem and its words, after its notices."""
+        problem = read_problem(**self.asked)
+        mdp = problem.model("play it with bqrl.simulate")
         warn(*problem.notices)
-        return problem.mdp
+        return mdp, problem.words

@@ -25,7 +25,8 @@ from bqrl.planners.plan import Plan
 from bqrl.results.estimates import FILES, fit_result
 from bqrl.results.posterior import FILES as POSTERIOR_FILES
 from bqrl.results.posterior import with_acceptability, with_posterior
-from bqrl.results.result import check_folder
+from bqrl.results.result import Shown, check_folder
+from bqrl.results.words import Words
 from bqrl.study.compare import FIRST_SEED
 
 ARGUMENTS = (
@@ -106,7 +107,7 @@ class Fit(SharedOptions):
         """Fit the log or the counts, plan, and show the policies, the promise and what limits it."""
         if (self.log is None) == (self.counts is None):
             raise ArgumentError("expected a log or --counts FILE, got " + ("neither" if self.log is None else "both"))
-        words = self.words((self.log or self.counts or Path()).name)
+        words = Words.of(None, self.wording, command=True, title=(self.log or self.counts or Path()).name)
         goal = self.goal()  # before the log is read
         check_folder(self.out, "fit", (*FILES, *POSTERIOR_FILES))
         asked = {name: getattr(self, name) for name in ARGUMENTS}
@@ -139,7 +140,7 @@ class Fit(SharedOptions):
             result, shown = with_acceptability(result, found, draw=self.out is not None), [*shown, "acceptability"]
         full = result.details["sentence"]  # in place of the headline, which a page shows above it
         lines = [full, *(line.text for line in result.lines[1:] if line.text != full)]
-        self.conclude(result.details, result, tables=[result.tables[name] for name in shown], lines=lines)
+        self.conclude(Shown(result.details, result, tables=[result.tables[name] for name in shown], lines=lines))
 
     def _choices(self, estimate: Estimate, goal: Objective) -> dict[str, Any]:
         """The options of `estimate.solve` that were given."""

@@ -17,19 +17,19 @@ from typer import Option
 
 import bqrl
 from bqrl.checks import whole
-from bqrl.cli.output import ProgressBar
 from bqrl.cli.params import read_params, read_value
-from bqrl.cli.problem import BINS, CERTAINTY, LEVEL, LoadedProblem, Objectives, ProblemOptions, read_problem
+from bqrl.cli.problem import BINS, CERTAINTY, LEVEL, Objectives, ProblemOptions
 from bqrl.cli.study import explain_resuming
 from bqrl.errors import ArgumentError
 from bqrl.learners.callbacks import JsonLines, TensorBoard
 from bqrl.learners.record import Record
 from bqrl.learners.registry import ADAPTERS, LEARNERS
 from bqrl.learners.run import DELTA, EPISODES, LEARNER, TAU
+from bqrl.progress import ProgressBar
 from bqrl.results import learning
-from bqrl.results.plans import in_one_line, sizes
+from bqrl.results.plans import sizes
+from bqrl.results.problem import LoadedProblem, read_problem
 from bqrl.results.result import check_folder
-from bqrl.results.words import tell_apart
 from bqrl.study.compare import FIRST_SEED, MAX_SEEDS
 from bqrl.study.problems import source_of
 from bqrl.study.scores import Contender
@@ -82,7 +82,7 @@ class RunOptions(ProblemOptions):
         seeds, contenders = range(first, first + whole(self.seeds, "seeds", 1, MAX_SEEDS)), label_entries(entries)
         stems = [learning.file_stem(one, seed, alone=alone) for one in contenders for seed in seeds]
         asked = [replace(self, problem=text) for text in (*others, self.problem)]
-        problems = [read_problem(one) for one in asked]
+        problems = [read_problem(**one.asked) for one in asked]
         names = _names(asked, problems)
         places = learning.suite_places(names) if others else {names[0]: ""}
         written = [
@@ -121,7 +121,7 @@ class RunOptions(ProblemOptions):
                     if others
                     else learning.learning_result(found, document, files[names[0]])
                 )
-        self.conclude(document, result, **_shown(parts, document, first))
+        self.conclude(learning.show_learning(parts, document, result, first))
 
     def _learn(
         self, problem: LoadedProblem, contenders: Sequence[Contender], seeds: range, folder: Path | None, watch: ProgressBar
@@ -159,25 +159,6 @@ def _names(asked: Sequence[RunOptions], problems: Sequence[LoadedProblem]) -> li
         raise ArgumentError(f"the problem {twice!r} is given twice; drop one of them")
     titles = [one.words.title for one in problems]
     return titles if len(set(titles)) == len(titles) else given
-
-
-def _shown(parts: Mapping[str, learning.Learned], document: Mapping[str, Any], first: int) -> dict[str, Any]:
-    """Header, tables and lines of the console."""
-    found = next(iter(parts.values()))
-    experiment, words = found.experiment, found.words
-    goal, seeds = experiment.objective.label, len(experiment.seeds)
-    counts = f"{words.count('episode', experiment.episodes)}, {words.count('seed', seeds)} from {first}"
-    if len(parts) > 1:
-        tables, lines = [*learning.suite_tables(parts, document).values()], [document["meaning"]]
-        return {"header": f"{len(parts)} problems; {goal}, {counts}", "tables": tables[::-1], "lines": lines}
-    lines = [document["meaning"]]
-    for pair in document["beats"][: int(seeds > 1)]:
-        probability, _ = tell_apart(pair["probability"], 1.0)
-        beats = f"{pair['learner']} beats {pair['other']} with probability {probability}"
-        lines.append(f"A run of {beats} (all pairs of seeds; ties count one half).")
-    who = f"{experiment.learners[0].label}, " if found.alone else ""
-    header = f"{words.title}: {in_one_line(document['model'], words)}; {who}{goal}, {counts}"
-    return {"header": header, "tables": [learning.learner_tables(found, document)["learners"]], "lines": lines}
 
 
 @dataclass(frozen=True, kw_only=True)

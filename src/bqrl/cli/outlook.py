@@ -9,10 +9,11 @@ from typer import Option
 
 import bqrl
 from bqrl.cli.output import warn
-from bqrl.cli.problem import ProblemOptions, read_problem
+from bqrl.cli.problem import ProblemOptions
 from bqrl.errors import ArgumentError
 from bqrl.planners.plan import Plan
-from bqrl.results.result import Result, ResultTable, check_folder
+from bqrl.results.problem import read_problem
+from bqrl.results.result import Result, ResultTable, Shown, check_folder
 from bqrl.results.words import outlook_sentence
 
 STAGE = "The stage, counted from 1 as in the tables of decisions."
@@ -45,16 +46,13 @@ class Outlook(ProblemOptions):
             raise ArgumentError("a saved plan has its own level; leave out --tau", name="tau")
         tau = None if isinstance(chosen, Plan) else self.level()
         check_folder(self.out, "outlook", ["outlook.csv"])
-        problem = read_problem(self)
-        if problem.mdp is None:
-            raise ArgumentError(
-                f"{self.problem} does not expose its transition probabilities; an outlook requires them"
-            )
+        problem = read_problem(**self.asked)
+        mdp = problem.model("an outlook requires them")
         warn(*problem.notices)
         if chosen is None:
-            chosen, tau = bqrl.solve(problem.mdp, tau=tau), None
+            chosen, tau = bqrl.solve(mdp, tau=tau), None
         here: dict[str, Any] = {"stage": self.stage, "state": self.state, "earned": self.earned, "drawn": self.drawn}
-        now = bqrl.outlook(problem.mdp, chosen, tau, **here)
+        now = bqrl.outlook(mdp, chosen, tau, **here)
         words, row = problem.words, now.rows()[0]
         titles = {name: words.titled(name) for name in ("earned", "target", "guarantee")}
         titles |= {"stage": words.stage, "state": words.state, "action": words.action, "best_chance": "best chance"}
@@ -69,4 +67,4 @@ class Outlook(ProblemOptions):
             details=row,
             sentences=[said],
         )
-        self.conclude(row, result, header=words.title, tables=[table], lines=[said])
+        self.conclude(Shown(row, result, header=words.title, tables=[table], lines=[said]))

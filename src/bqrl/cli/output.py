@@ -1,36 +1,30 @@
-"""Shared options and console output of the commands; progress is shown on standard error."""
+"""Shared options and console output of the commands."""
 
 from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.live import Live
-from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table as Grid
 from rich.text import Text
 from typer import Option
 
-from bqrl.display import Watch, clock
 from bqrl.results.page import PAGE, is_text
-from bqrl.results.result import Result, ResultTable, to_plain, write
+from bqrl.results.result import ResultTable, Shown, to_plain, write
 from bqrl.results.words import display_table
 
 PIPED_WIDTH = 140  # characters per line if the output is not a terminal
 SPACE = 2  # characters between the columns of a table
-QUIET_SECONDS = 2.0  # before progress is shown
 
 
 def folder_option(given: str) -> Path:
@@ -49,22 +43,15 @@ class Command:
     )
     as_json: Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")] = False
 
-    def conclude(
-        self,
-        document: Any,
-        result: Result | None,
-        *,
-        header: str = "",
-        tables: Sequence[ResultTable] = (),
-        lines: Sequence[str] = (),
-    ) -> None:
+    def conclude(self, shown: Shown) -> None:
         """Write the result to --out, print the JSON document or the header, tables and lines, and report what was left out."""
+        result = shown.result
         if self.out is not None and result is not None:
             write(result, self.out)
         if self.as_json:
-            typer.echo(json.dumps(to_plain(document), indent=2, allow_nan=False))  # ASCII works in every pipe
+            typer.echo(json.dumps(to_plain(shown.document), indent=2, allow_nan=False))  # ASCII works in every pipe
         else:
-            show(header, tables, lines)
+            show(shown.header, shown.tables, shown.lines)
         if self.out is not None and result is not None:
             if not self.as_json:
                 after = "" if find_spec("jinja2") else ' after: pip install "bqrl[plots]"'
@@ -117,57 +104,3 @@ def show(header: str = "", tables: Sequence[ResultTable] = (), lines: Sequence[s
         console.print(end="\n" if lines or table is not filled[-1][0] else "")
     for line in lines:
         console.print(fill(line, console.width, break_on_hyphens=False), soft_wrap=True)
-
-
-class ProgressBar(Watch, Live):
-    """Progress at a terminal: transient, shown after two seconds. With `lines`, reports are printed without a terminal, too."""
-
-    def __init__(self, *, lines: bool = False, notices: Iterable[str] = ()) -> None:
-        self.notices = [*notices]  # printed once runs begin
-        self.phase("starting")
-        self.created = self.begun
-        console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-        self.lines = lines or console.is_terminal
-        Live.__init__(self, console=console, auto_refresh=console.is_terminal, refresh_per_second=10, transient=True)
-
-    def say(self, text: str, detail: int = 0) -> None:
-        """Print a line above the display, or instead of it if there is no terminal."""
-        live = self.console.is_terminal
-        if detail < 0 or (self.lines and detail <= (0 if live else 1)):
-            self.console.print(text, soft_wrap=True, style="dim" if live else None)
-
-    def phase(self, text: str, total: int | None = None) -> None:
-        """Begin a phase of `total` steps."""
-        self.engine: Any = None
-        self.text, self.total, self.done, self.begun = text, total, 0, time.monotonic()
-
-    def tick(self, *_: object) -> None:
-        """Count one more step."""
-        self.done += 1
-
-    def show(self, engine: Any) -> None:
-        """Show the runs of an engine; the display looks up their progress."""
-        warn(*self.notices)
-        self.notices, self.engine = [], engine
-
-    def get_renderable(self) -> Grid:
-        """The display: one line with a bar per part of the work."""
-        table, cell = Grid.grid(padding=(0, 2, 0, 0)), partial(Text, no_wrap=True, overflow="ellipsis")
-        for text, done, total, state in self._parts() if time.monotonic() - self.created >= QUIET_SECONDS else ():
-            table.add_row(cell(text), Bar(total=total, completed=done, width=10, pulse=total is None), cell(state))
-        return table
-
-    def _parts(self) -> Iterator[tuple[str, int, int | None, str]]:
-        """Lines of the display (text, steps done, number of steps, state): the phase, or an engine and each of its jobs."""
-        if self.engine is None:
-            seconds, left = time.monotonic() - self.begun, None
-            if self.total and self.done and seconds > QUIET_SECONDS:
-                left = seconds * (self.total - self.done) / self.done
-            yield self.text, self.done, self.total, clock(seconds, left)
-            return
-        done, total = self.engine.episodes()
-        yield f"{total} episodes", done, total, clock(self.engine.seconds, self.engine.seconds_left())
-        for job in self.engine.jobs:
-            now = "failed" if job.failed else "finished" if job.over else job.phase
-            best = f"; best so far: {job.best}" if job.best else ""
-            yield job.label, job.runs, job.total_runs, f"{job.runs}/{job.total_runs} runs, {now}{best}"

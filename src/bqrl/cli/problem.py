@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Any
 
-import gymnasium
 from typer import Argument, Option
 
-from bqrl.checks import nearest, number, one_line
+from bqrl.checks import number, one_line
 from bqrl.cli.output import Command
 from bqrl.cli.params import column_names
-from bqrl.envs import about, make, names
-from bqrl.errors import ArgumentError, ModelWarning
+from bqrl.errors import ArgumentError
 from bqrl.laws.objectives import Objective, check_levels, quantile_objective
-from bqrl.mdp.as_env import MDPEnv
-from bqrl.mdp.files import ending
 from bqrl.mdp.files.facts import USUAL_HORIZON, parse_start
-from bqrl.mdp.from_gymnasium import changing_wrapper, from_gymnasium, time_limit
-from bqrl.mdp.load import load_model, states_horizon
-from bqrl.mdp.model import MDP
-from bqrl.mdp.validation import check_horizon
 from bqrl.planners.solve import FORMS, read_objective
-from bqrl.results.words import NAMES, Words
+from bqrl.results.words import NAMES
 
-ASSUMED = "{} states no horizon; assuming {} stages (set --horizon)"
 COLUMN_NAMES = "Headers of columns with other names: ROLE=HEADER pairs separated by commas, e.g. state=from."
 LEVEL = "Quantile level in (0, 1): the share of runs that may fall short."
 CERTAINTY = "Share of runs that reach the result, in place of --tau: 90% is --tau 0.1."
@@ -75,10 +64,10 @@ class SharedOptions(Command):
     discount: Annotated[float | None, Option(help="Discount factor per stage, in (0, 1].")] = None
     discount_rate: Annotated[str | None, Option(help="Discount rate per stage: 3% is the factor 1 / 1.03.")] = None
 
-    def words(self, name: str, model: Any = None, **default: str) -> Words:
-        """The words given as options, else those of the model, else the `default`."""
-        chosen = {option: getattr(self, option) for option in NAMES} | {"title": self.title or None}
-        return Words.of(model, chosen, title=name, command=True, **default)
+    @property
+    def wording(self) -> dict[str, str | None]:
+        """The words given as options, by option."""
+        return {option: getattr(self, option) for option in NAMES} | {"title": self.title or None}
 
     def levels(self, *default: float) -> list[float]:
         """The levels of --tau or of --certainty, in the order given, else the `default`."""
@@ -153,90 +142,8 @@ class ProblemOptions(SharedOptions):
         given = {"problem": self.problem, "horizon": self.horizon, "start": self.start}
         return given | {"discount": self.factor, "columns": self.columns, "rewards": self.rewards}
 
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class LoadedProblem:
-    """A problem with its words and with notices for the user."""
-
-    source: Any  # an MDP, or an environment with unknown kernel
-    words: Words
-    horizon: int | None = None  # of an environment
-    notices: tuple[str, ...] = ()
-
     @property
-    def mdp(self) -> MDP | None:
-        """The model, if the kernel is known."""
-        return self.source if isinstance(self.source, MDP) else None
-
-
-def read_problem(asked: ProblemOptions) -> LoadedProblem:
-    """The problem of the command line; an environment with a transition table becomes a model, others are only played."""
-    path, short = Path(asked.problem), asked.problem.removeprefix("bqrl/").removesuffix("-v0")
-    if ending(path) is not None or path.is_file():
-        return _from_file(path, asked)
-    for name, kinds in (("columns", ".csv, .xlsx and .parquet"), ("rewards", ".umb and .drn")):
-        if getattr(asked, name) is not None:
-            raise ArgumentError(
-                f"{name} must be given for {kinds} files only, got {asked.problem[:80]!r}; omit it", name=name
-            )
-    if short in names():
-        known, mdp = about(short), make(short).replace(horizon=asked.horizon, **asked.changes)
-        return _model(mdp, asked.words(short, mdp, unit=known.unit, stage=known.stage))
-    return _from_gymnasium(asked)
-
-
-def _model(mdp: MDP, words: Words, *notices: str) -> LoadedProblem:
-    """The problem of a model, with a notice if its discount factor looks like a rate."""
-    if mdp.discount < 0.5:
-        rate, factor = f"{100 * mdp.discount:.6g} %", 1 / (1 + mdp.discount)
-        notices += (f"the discount factor {mdp.discount:g} is small; for a discount rate of {rate} use {factor:.6g}",)
-    return LoadedProblem(source=mdp, words=words, notices=notices)
-
-
-def _from_file(path: Path, asked: ProblemOptions) -> LoadedProblem:
-    """The model in a file, with notices about ignored parts."""
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", ModelWarning)
-            mdp: MDP = load_model(
-                path, columns=column_names(asked.columns), rewards=asked.rewards, horizon=asked.horizon, **asked.changes
-            )
-    except FileNotFoundError as error:
-        beside = [other.name for other in path.parent.glob("*")] if not path.is_symlink() else []
-        raise FileNotFoundError(f"{error}{nearest(path.name, beside, listed=False)}") from None
-    notices = [f"{path.name}: {notice.message}" for notice in caught]
-    if asked.horizon is None and mdp.stationary and not states_horizon(path):
-        notices.append(ASSUMED.format(asked.problem, mdp.H))
-    name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
-    return _model(mdp, asked.words(name, mdp), *notices)
-
-
-def _from_gymnasium(asked: ProblemOptions) -> LoadedProblem:
-    """The environment of that id, or its model if it exposes one."""
-    given = asked.problem
-    if given not in gymnasium.registry and ":" not in given:
-        known = [*names(), *(name for name in gymnasium.registry if not name.startswith("bqrl/"))]
-        kinds = "a model file (.csv, .xlsx, .parquet, .npz, .json, .umb, .drn) nor a named problem nor a Gymnasium id"
-        near = nearest(given, known, listed=False) or nearest(given, names())
-        raise ArgumentError(f"{given[:80]!r} is neither {kinds}{near}")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about versions; real problems raise errors
-            env: Any = gymnasium.make(given)
-    except gymnasium.error.Error as fault:
-        raise ArgumentError(str(fault)) from None
-    core, plain = env.unwrapped, changing_wrapper(env) is None
-    if plain and isinstance(core, MDPEnv):
-        mdp = core.mdp.replace(horizon=asked.horizon, **asked.changes)
-        return _model(mdp, asked.words(given, mdp))
-    stages = time_limit(env) if asked.horizon is None else asked.horizon
-    notices = () if stages is not None else (ASSUMED.format(given, USUAL_HORIZON),)
-    stages, words = check_horizon(USUAL_HORIZON if stages is None else stages), asked.words(given)
-    if plain and getattr(core, "P", None) is not None:
-        return _model(from_gymnasium(env, horizon=stages).replace(**asked.changes), words, *notices)
-    for name, value in asked.changes.items():
-        if value is not None:
-            raise ArgumentError(
-                f"--{name} needs a model, and {given} does not expose its transition probabilities; leave it out"
-            )
-    return LoadedProblem(source=env, words=words, horizon=stages, notices=notices)
+    def asked(self) -> dict[str, Any]:
+        """The arguments of `read_problem`."""
+        given = {"text": self.problem, "wording": self.wording, "columns": column_names(self.columns)}
+        return given | {"rewards": self.rewards, "horizon": self.horizon, **self.changes}

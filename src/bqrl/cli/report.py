@@ -10,6 +10,7 @@ from typer import Argument
 
 from bqrl.cli.output import Command
 from bqrl.results.report import report
+from bqrl.results.result import Shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,4 +22,4 @@ class Report(Command):
     def run(self) -> None:
         """Make the page, in the folder itself or in that of --out."""
         written = report(self.folder, self.out or self.folder)
-        self.conclude({"page": str(written)}, None, header=f"Wrote {written}")
+        self.conclude(Shown({"page": str(written)}, header=f"Wrote {written}"))

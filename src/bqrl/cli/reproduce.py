@@ -8,25 +8,20 @@ from typing import Annotated
 
 from typer import Option
 
-from bqrl.cli.output import ProgressBar
 from bqrl.cli.study import StudyCommand, explain_resuming
 from bqrl.errors import ArgumentError
 from bqrl.papers import paper_file
 from bqrl.papers.ucb_bqrl.view import View
-from bqrl.results.page import PAGE, page
-from bqrl.results.result import ResultTable, check_folder
-from bqrl.results.study_view import StudyView
+from bqrl.progress import ProgressBar
+from bqrl.results.page import PAGE
+from bqrl.results.result import check_folder
+from bqrl.results.study_view import StudyView, show_study
 from bqrl.study.settings import read_settings
 from bqrl.study.spec import Spec
-from bqrl.study.study import run_study
 from bqrl.study.workers import ClusterWorkers, LocalWorkers
 
 PAPER = "ucb_bqrl"  # what a study file may extend by name
 CLUSTER = "Run on the Dask scheduler at ADDRESS (trusted networks only)."
-SHOWN = {
-    "where": "where", "level": "level", "label": "label", "printed": "printed", "ours": "ours", "ours_std": "ours_std",
-    "further seeds": "further_mean", "further seeds_std": "further_std",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,22 +46,8 @@ class Reproduce(StudyCommand):
         check_folder(folder, "study", [PAGE, *view.files(spec)])
         pool = LocalWorkers(self.workers) if self.cluster is None else ClusterWorkers(self.cluster)
         with explain_resuming(folder):
-            with ProgressBar(lines=not self.as_json) as watch:
-                finished = run_study(spec, folder, pool, watch)
-                watch.phase("drawing the charts and the page")
-                result = view(finished).result()
-                try:
-                    result = replace(result, files={**result.files, PAGE: page(result).encode()})
-                except ImportError as error:
-                    result = replace(result, left_out=[*result.left_out, str(error)])
-            printed = result.tables.get("printed_numbers", ResultTable([]))
-            rows = [{name: row[key] for name, key in SHOWN.items()} for row in printed.rows]
-            replace(self, out=folder).conclude(
-                {"settings": result.settings, "sentences": result.sentences, **result.details},
-                result,
-                tables=[replace(printed, rows=rows)],
-                lines=[line.text for line in result.lines],
-            )
+            shown = show_study(spec, folder, pool, view, ProgressBar(lines=not self.as_json))
+            replace(self, out=folder).conclude(shown)
 
 
 def _is_of_paper(spec: Spec, own: Path) -> bool:

@@ -11,13 +11,13 @@ from typing import Annotated, Any
 from typer import Option
 
 from bqrl.checks import number, one_line
-from bqrl.cli.output import ProgressBar, warn
 from bqrl.cli.params import read_policies
-from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, Objectives, ProblemOptions, read_problem
+from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, Objectives, ProblemOptions
 from bqrl.errors import ArgumentError
 from bqrl.planners.solve import PLANNERS
 from bqrl.results.plans import show_plans
-from bqrl.results.solved import CHOICES
+from bqrl.results.problem import read_problem
+from bqrl.results.solved import CHOICES, distinct_goals
 
 LEVELS = "Share of runs that may fall short, in (0, 1], below 1 without --beta; may be given several times."
 COMPARE = "Show the plan beside the risk-neutral and the three best constant policies."
@@ -71,20 +71,29 @@ class Solve(ProblemOptions):
 
     def run(self) -> None:
         """Plan every level, and compare with the risk-neutral policy."""
-        memory = self.max_memory
-        limit = None if memory is None else number(memory, "max_memory", 0.0, MAX_MEMORY, "(]") * 2**30
+        policies, share = read_policies(self.policy or ()), None if self.off is None else share_of(self.off)
+        asked, settings = self.asked, self._settings(share)
+        goals = distinct_goals(self.goals())
+        if self.objective:
+            settings["objective"] = [goal.text for goal in goals]
+        if self.table is not None and len(goals) > 1:
+            raise ArgumentError(f"--table requires one level or objective, got {len(goals)}; give one", name="table")
+        memory, below = self.max_memory, None if self.below is None else number(self.below, "below")
+        settings["max_bytes"] = None if memory is None else number(memory, "max_memory", 0.0, MAX_MEMORY, "(]") * 2**30
+        problem = read_problem(**asked)
+        mdp = problem.model("try bqrl learn, which plays it")
+        shown = show_plans(
+            mdp, problem.words, goals, settings, off=share, policies=policies, below=below, usual=self.compare,
+            folder=self.out, sheet=self.table, decimal=self.decimal, notices=problem.notices, progress=True,
+        )  # fmt: skip
+        self.conclude(shown)
+
+    def _settings(self, share: float | None) -> dict[str, Any]:
+        """The options, by the library's names of the arguments."""
         if self.max_nodes is not None and self.randomized is not False:
             raise ArgumentError("--max-nodes requires --no-randomized; give both or neither")
-        policies, below = read_policies(self.policy or ()), self.below
-        below = None if below is None else number(below, "below")
-        share = None if self.off is None else share_of(self.off)
-        goals = sorted(set(self.goals()), key=lambda goal: (goal.name, getattr(goal, "tau", 0.0)))
         chosen: dict[str, Any] = {"planner": self.planner}
-        chosen |= (
-            {"objective": [goal.text for goal in goals]}
-            if self.objective
-            else {"tau": self.levels(), "beta": self.beta}
-        )
+        chosen |= {"objective": self.objective} if self.objective else {"tau": self.levels(), "beta": self.beta}
         chosen |= {"below": self.below, "policy": self.policy or [], "no_compare": not self.compare}
         chosen |= {name: getattr(self, name) for name in CHOICES}
         if self.order is not None:
@@ -98,22 +107,7 @@ class Solve(ProblemOptions):
                 remedy = "drop --off: below the plan of a rule stands what it guarantees with such errors"
                 raise ArgumentError(f"expected one of --off and --rule, got both; {remedy}", name="off")
             chosen |= {"radius": 2.0 * share, "attitude": "robust"}
-        settings = self.problem_settings() | chosen | {"max_bytes": limit}  # by the library's names of the arguments
-        if self.table is not None and len(goals) > 1:
-            raise ArgumentError(f"--table requires one level or objective, got {len(goals)}; give one", name="table")
-        problem = read_problem(self)
-        mdp = problem.mdp
-        if mdp is None:
-            raise ArgumentError(
-                f"{self.problem} does not expose its transition probabilities; try bqrl learn, which plays it"
-            )
-        warn(*problem.notices)
-        with ProgressBar() as watch:
-            shown = show_plans(
-                mdp, problem.words, goals, settings, watch, off=share, policies=policies, below=below, usual=self.compare,
-                folder=self.out, sheet=self.table, decimal=self.decimal,
-            )  # fmt: skip
-        self.conclude(**shown._asdict())
+        return self.problem_settings() | chosen
 
 
 def share_of(text: str) -> float:

@@ -8,11 +8,11 @@ from typing import Annotated
 
 from typer import Option
 
-from bqrl.cli.output import ProgressBar
 from bqrl.cli.study import StudyCommand
 from bqrl.papers import paper_file
 from bqrl.papers.ucb_bqrl.theory.suite import EXPERIMENTS, FILE, run_theory, stored_experiments, theory_result
-from bqrl.results.result import Result, chart_files, check_folder
+from bqrl.progress import ProgressBar
+from bqrl.results.result import Result, Shown, chart_files, check_folder
 from bqrl.study.settings import read_settings
 
 ONLY = f"Experiment to run: {', '.join(EXPERIMENTS)}; may be given several times."
@@ -38,4 +38,4 @@ class Theory(StudyCommand):
             watch.phase("drawing")
             result: Result = theory_result(spec, {**stored, **found})
         document = {"title": result.title, "settings": result.settings, "sentences": result.sentences, **result.details}
-        replace(self, out=folder).conclude(document, result, lines=[line.text for line in result.lines])
+        replace(self, out=folder).conclude(Shown(document, result, lines=[line.text for line in result.lines]))

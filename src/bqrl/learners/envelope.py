@@ -44,12 +44,12 @@ from bqrl.laws.objectives import CVaR, Quantile, averaged_levels
 from bqrl.learners.box_world import BoxEpisode
 from bqrl.learners.network import SHARP, Batch, Network
 from bqrl.learners.protocol import Episode, Learner, Task, add_prefix, strip_prefix
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, action_dtype
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.find_grid import reward_step
 from bqrl.mdp.grid import SNAP
 from bqrl.policies.envelope import EnvelopePolicy, need_grid, standardise
 from bqrl.policies.protocol import Policy
-from bqrl.policies.target import TargetPolicy
+from bqrl.policies.target import TargetPolicy, action_dtype
 
 WARM = 200  # episodes of random actions at first
 BLOCK = 32  # episodes between trainings

@@ -9,8 +9,8 @@ import numpy as np
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.shared_counts import counts_of
 from bqrl.loops.model_based import Model, value_bounds
-from bqrl.mdp.arrays import action_dtype
 from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.target import action_dtype
 
 
 class ModelBased(Learner):

@@ -46,9 +46,9 @@ from bqrl.learners.replan import NextPlan, Replanner, centred_window
 from bqrl.learners.shared_counts import counts_of
 from bqrl.loops.layout import Tables
 from bqrl.loops.model_based import Model, value_bounds
-from bqrl.mdp.arrays import FloatArray, action_dtype, read_only
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.planners.confidence import log_buffer
-from bqrl.policies.target import TargetPolicy
+from bqrl.policies.target import TargetPolicy, action_dtype
 
 WINDOWS = ("centred", "lower")
 STALE = 8  # the plan on the mean is recomputed when it is older than t / STALE episodes

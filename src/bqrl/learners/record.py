@@ -20,9 +20,9 @@ from bqrl.laws.objectives import Objective, Quantile, check_objective, value_row
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
 from bqrl.learners.protocol import add_prefix, policy_arrays, stored_policy, strip_prefix
 from bqrl.learners.score import Optimum, optimum
-from bqrl.mdp.arrays import FloatArray, IntArray, damage_error, per_model, require
+from bqrl.mdp.arrays import FloatArray, IntArray, damage_error, require
 from bqrl.mdp.files import name_errors, read_arrays, write_arrays
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, per_model
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.frontier import plan_capped
 from bqrl.planners.solve import read_objective

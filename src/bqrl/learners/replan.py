@@ -14,10 +14,10 @@ import numpy as np
 from bqrl.laws.law import Margin, size_of
 from bqrl.laws.objectives import LEVEL_SLACK
 from bqrl.laws.rows import buffered_rows
-from bqrl.mdp.arrays import FloatArray, per_structure
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import lattice, rounded_grid
 from bqrl.mdp.grid import Lattice
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, per_structure
 from bqrl.planners.follow import Follower
 from bqrl.planners.sweep import Layout, best_column, rounding_error, sweep
 from bqrl.planners.widths import LINE_TOL, WidthSearch, best_deterministic

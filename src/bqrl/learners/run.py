@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from bqrl.checks import bad_type, bad_value, flag, number, random_seed, whole
 from bqrl.errors import FileFormatError
@@ -38,6 +33,7 @@ from bqrl.policies.convert import read_table
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.protocol import Policy
 from bqrl.policies.stochastic import StochasticPolicy
+from bqrl.progress import progress_bar
 from bqrl.versions import versions
 
 TAU, EPISODES, DELTA = 0.1, 2000, 0.05  # the defaults of every run, in Python and on the command line
@@ -136,13 +132,13 @@ def learn(
         arrays = read_arrays(checkpoint)
         with name_errors(Path(checkpoint)):
             run.restore(arrays)
-    show = sys.stderr.isatty() if progress is None else progress
-    with _progress_bar(show, run.total, run.t, f"{run.settings['learner']}, {run.objective.label}") as advance:
+    with progress_bar(progress) as watch:
+        watch.phase(f"{run.settings['learner']}, {run.objective.label}", run.total - run.t)
         while run.t < run.total:
             numbers = run.step(wanted=callback is not None)
             if callback is not None:
                 callback(run.t - 1, numbers)
-            advance()
+            watch.tick()
             if checkpoint is not None and (run.t % every == 0 or run.t == run.total):
                 write_arrays(checkpoint, run.state())
     return run.record()
@@ -416,14 +412,3 @@ def _check_checkpoint(path: Any) -> None:
 def _to_plain(value: Any) -> Any:
     """Return the value if JSON can hold it, else its repr."""
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
-
-
-@contextmanager
-def _progress_bar(show: bool, total: int, done: int, title: str) -> Iterator[Callable[[], None]]:
-    """Show a progress bar on standard error if `show`; yield a function that advances it."""
-    if not show:
-        yield lambda: None
-        return
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=total, completed=done)
-        yield lambda: progress.advance(task)

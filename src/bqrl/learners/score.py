@@ -19,10 +19,10 @@ from bqrl.checks import number
 from bqrl.errors import GridError, PolicyError, SizeError
 from bqrl.laws.law import Law, check_level, size_of
 from bqrl.laws.objectives import Mean, Objective, Quantile
-from bqrl.mdp.arrays import FloatArray, per_model, per_structure, require
+from bqrl.mdp.arrays import FloatArray, require
 from bqrl.mdp.find_grid import returns_grid, rounded_grid
 from bqrl.mdp.grid import NOISE, Grid, Lattice
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, per_model, per_structure
 from bqrl.planners.evaluate import evaluate, simulate_model
 from bqrl.planners.expected import best_mean
 from bqrl.planners.follow import Follower

@@ -37,10 +37,10 @@ from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.learners.q_learning import FALLING, epsilon_ends, falling
 from bqrl.learners.replan import MAX_COLUMNS, planning_grid
 from bqrl.loops.target_q import need_episode
-from bqrl.mdp.arrays import FloatArray, IntArray, action_dtype
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import rounded_grid
 from bqrl.mdp.grid import Lattice
-from bqrl.policies.target import TargetPolicy
+from bqrl.policies.target import TargetPolicy, action_dtype
 
 RANDOM_TARGETS = 0.5  # share of the episodes
 RENEWAL = 50  # the policy is renewed when it is older than t / RENEWAL episodes

@@ -151,11 +151,11 @@ class Estimate(Explained, Charted):
         facts += [] if self.drift is None else [Drift(p_value=self.drift)]
         facts += [*self._same_promise(plan, chosen, at_least), *self._worth_more(plan, plain, chosen)]
         facts += self._lowered(goal, plan.value)
-        proofs = (note for note in plan.notes if not isinstance(note, Guaranteed))  # the promise replaces it
+        proofs = (note for note in plan.facts if not isinstance(note, Guaranteed))  # the promise replaces it
         self._name(chosen.policy)
         details = plan.details | {"estimate": self, "chosen": chosen.name, "old_promise": self.old_promise(goal)}
         return replace(
-            plan, value=value, policy=chosen.policy, law=chosen.law, law_upper=chosen.law_upper, notes=(*facts, *proofs),
+            plan, value=value, policy=chosen.policy, law=chosen.law, law_upper=chosen.law_upper, facts=(*facts, *proofs),
             nominal=goal(chosen.law), details=details,
         )  # fmt: skip
 

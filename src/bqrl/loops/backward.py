@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from bqrl.loops.l1 import l1_columns, l1_ordered, sort_by_value
-from bqrl.loops.layout import PLAIN_BLOCK, Ball, Goal, Moves, Pages, Rows
+from bqrl.loops.layout import Ball, Goal, Moves, Pages, Rows
 from bqrl.loops.moves import (
     ZERO,
     add_outcome,
@@ -233,63 +233,6 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
         fill_unreached(s, now, action)
 
 
-def plain_rows(rows, moves, ball, goal, after, now, action):
-    """Do the work of `sweep_rows` without a ball by NumPy: each outcome of many rows at once, in the same order."""
-    S, A = now.shape[0], (rows.start.size - 1) // now.shape[0]
-    block = max(1, PLAIN_BLOCK // (A * now.shape[1]))
-    if S > block:
-        for s in range(0, S, block):
-            part, own = slice(s, s + block), slice(s * A, (s + block) * A)
-            within = rows._replace(start=rows.start[s * A : (s + block) * A + 1])
-            one = goal._replace(mean_reward=goal.mean_reward[own])
-            plain_rows(within, moves, ball, one, after, now[part], action[part])
-        return
-    layers = 2 if action.size > 0 else 1
-    n, n_next = now.shape[1] // layers, after.shape[1] // layers
-    source, outcomes, columns = after.reshape(-1, layers, n_next), np.diff(rows.start), np.arange(n)
-    total = np.zeros((outcomes.size, n, layers))
-    for k in range(outcomes.max(initial=0)):
-        q = np.flatnonzero(outcomes > k)
-        i = rows.start[q] + k
-        shift = moves.shift[i]
-        to = moves.jumps[shift] if moves.jumps.size > 0 else np.clip(columns + shift[:, None], 0, n_next - 1)
-        total[q] += rows.probability[i][:, None, None] * source[rows.successor[i][:, None], :, to]
-    _plain_best(total, outcomes.reshape(now.shape[0], -1) > 0, goal, now, action)
-
-
-def plain_products(product, shift, exists, goal, now, action):
-    """Do the work of `reduce_rows` by NumPy."""
-    layers = 2 if action.size > 0 else 1
-    n, n_next = now.shape[1] // layers, product.shape[1] // layers
-    to = np.clip(np.arange(n) + shift[:, None], 0, n_next - 1)
-    _plain_best(product.reshape(-1, layers, n_next)[np.arange(shift.size)[:, None], :, to], exists, goal, now, action)
-
-
-def _plain_best(total, exists, goal, now, action):
-    """Choose the best row per state and column, given the expectations (S*A, columns, layers)."""
-    (S, A), n = exists.shape, total.shape[1]
-    total = total.reshape(S, A, n, -1)
-    reward = goal.mean_reward.reshape(S, A, 1)
-    if goal.weight != 0.0:
-        total[..., 0] -= goal.weight * reward
-    if action.size > 0:
-        total[..., 1] += reward
-        action[:] = 0
-    now[:] = 0.0  # for a state without actions, which is never reached
-    seen = np.zeros((S, 1), bool)
-    for a in range(A):
-        row, possible = total[:, a, :, 0], exists[:, a, None]
-        first, best = possible & ~seen, now[:, :n].astype(np.float64)
-        now[:, :n] = np.where(first, row, np.where(possible, np.minimum(row, best), best))
-        if action.size > 0:
-            mean, slack = now[:, n:].astype(np.float64), goal.tie * np.abs(best)
-            better = total[:, a, :, 1] > mean + goal.mean_tie
-            wins = first | (possible & ((row < best - slack) | ((row <= best + slack) & better)))
-            now[:, n:] = np.where(wins, total[:, a, :, 1], mean)
-            action[wins] = a
-        seen |= possible
-
-
 @njit(cache=True)
 def sweep_rows(rows, moves, ball, goal, after, now, action):
     """Call `sweep_state` for every state."""
@@ -403,15 +346,6 @@ def reduce_rows(product, shift, exists, goal, now, action):
             now[s] = 0.0
             if layers == 2:
                 action[s] = 0
-
-
-def plain_ends(start, successor, gain, after, ends):
-    """Do the work of `extend_ends` by NumPy."""
-    ends[:] = 0
-    acting = np.flatnonzero(start[1:] > start[:-1])
-    if acting.size:
-        for side, extreme in enumerate((np.minimum, np.maximum)):
-            ends[acting, side] = extreme.reduceat(gain + after[successor, side], start[acting])
 
 
 @njit(cache=True)

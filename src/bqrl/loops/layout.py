@@ -9,8 +9,6 @@ Python, Numba reads the field names of a named tuple, which can take longer than
 
 from typing import Any, NamedTuple
 
-PLAIN_BLOCK = 100_000  # numbers of an array that the NumPy form of a loop handles at once: a few megabytes in all
-
 
 class Rows(NamedTuple):
     """Outcomes of the rows (s, a) of one stage: those of row q = s * A + a are start[q] .. start[q + 1]."""

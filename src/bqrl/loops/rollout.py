@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from bqrl.loops import draws
-from bqrl.loops.layout import PLAIN_BLOCK, Dynamics, Moves, Rows, Stages
+from bqrl.loops.layout import Dynamics, Moves, Rows, Stages
 from bqrl.loops.moves import ZERO, inlined
 
 NO_JUMPS = np.empty((0, 0), np.int64)
@@ -190,34 +190,3 @@ def push_mass_threads(rows, moves, action, column, mass, out, blocks):
     width = (out.shape[1] + blocks - 1) // blocks
     for b in prange(blocks):
         push_mass(rows, moves, action, column, mass, out, (b * width, min(out.shape[1], (b + 1) * width)), False)
-
-
-def plain_mass(rows, moves, action, column, mass, out):
-    """Do the work of `push_mass` by NumPy, in the same order: by state, run of sums, outcome and sum."""
-    (S, n), A = mass.shape, (rows.start.size - 1) // len(mass)
-    block = max(1, PLAIN_BLOCK * S // ((rows.start[-1] - rows.start[0]) * n + 1))
-    for s in range(0, S, block):
-        own = rows._replace(start=rows.start[s * A : (s + block) * A + 1])
-        width = action.size // S
-        _plain_part(
-            own, rows.start[0], moves, action[s * width : (s + block) * width], column, mass[s : s + block], out
-        )
-
-
-def _plain_part(rows, first, moves, action, column, mass, out):
-    """Move the mass of some states; `first` is the first outcome of the stage."""
-    (S, n), A = mass.shape, (rows.start.size - 1) // len(mass)
-    played = action.reshape(S, -1)[:, column]
-    run = np.cumsum(np.diff(played, axis=1, prepend=-1) != 0).reshape(S, n)
-    s, g = np.nonzero(mass)
-    q = s * A + played[s, g]
-    outcomes = rows.start[q + 1] - rows.start[q]
-    cell = np.repeat(np.arange(q.size), outcomes)
-    i = np.arange(cell.size) - np.repeat(np.cumsum(outcomes) - outcomes, outcomes) + rows.start[q][cell]
-    order = np.lexsort((cell, i, run[s, g][cell]))
-    cell, i = cell[order], i[order]
-    shift = moves.shift[i - first]
-    to = moves.jumps[shift, g[cell]] if moves.jumps.size > 0 else g[cell] + shift
-    inside = (to >= 0) & (to < out.shape[1])  # a worker of a cluster has some of the sums
-    cell, i, to = cell[inside], i[inside], to[inside]
-    np.add.at(out, (rows.successor[i], to), rows.probability[i] * mass[s[cell], g[cell]])

@@ -1,20 +1,9 @@
-"""The arrays of models: their types, read-only views, values derived from them, and checks of arrays from a file.
-
-A derived value is computed once and stored with the model; only the function that computes it writes it:
-
-    @per_model          stored with this model alone, because the value depends on its probabilities
-    @per_structure      shared with the models that `MDP.with_probability` makes from it, because the value depends only on
-                        outcomes and rewards
-
-Every caller receives the same object, so these functions return frozen records and read-only arrays.
-"""
+"""The arrays of models: their types, read-only views, a digest, and checks of arrays from a file."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +17,6 @@ BoolArray = NDArray[np.bool_]
 ActionArray = NDArray[np.signedinteger[Any]]
 Shape = tuple[int | None, ...]  # None: any length
 
-M = TypeVar("M")  # the model
-P = ParamSpec("P")
-T = TypeVar("T")
-
 
 def read_only(array: Any) -> Any:
     """Return a view that cannot be written to."""
@@ -40,38 +25,10 @@ def read_only(array: Any) -> Any:
     return view
 
 
-def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
-    """Return the integer type of tables with `A` actions: 16 bits where they fit."""
-    return np.int16 if A <= 2**15 else np.int32
-
-
 def tile_starts(starts: IntArray, H: int) -> IntArray:
     """Return the starts of H copies of the same rows, one copy after the other."""
     total = starts[-1]
     return np.r_[np.tile(starts[:-1], H) + np.repeat(np.arange(H) * total, starts.size - 1), H * total]
-
-
-def per_model(function: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
-    """Store the value of `function(mdp, *hashable)` with the model."""
-    return _memoize(function, "_per_model")
-
-
-def per_structure(function: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
-    """Store the value of `function(mdp, *hashable)` with the model and those that `with_probability` makes from it."""
-    return _memoize(function, "_per_structure")
-
-
-def _memoize(function: Callable[Concatenate[M, P], T], store: str) -> Callable[Concatenate[M, P], T]:
-    @wraps(function)
-    def stored(mdp: M, *args: P.args, **kwargs: P.kwargs) -> T:
-        values: dict[Any, Any] = getattr(mdp, store)
-        key = (function, args, tuple(sorted(kwargs.items())))
-        if key not in values:
-            values[key] = function(mdp, *args, **kwargs)
-        found: T = values[key]
-        return found
-
-    return stored  # type: ignore[return-value]
 
 
 def digest(mdp: Any) -> str:

@@ -1,4 +1,4 @@
-"""Models as Gymnasium environments."""
+"""Models as Gymnasium environments, and models by the name of their environment."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, load_env_creator, registry
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from bqrl.checks import bad_type, bad_value
+from bqrl.checks import bad_type, bad_value, nearest, one_line
 from bqrl.errors import ArgumentError
 from bqrl.loops.draws import draw
 from bqrl.mdp import model
+
+GYMNASIUM = "build it with bqrl.from_gymnasium if it has a transition table, else score the policy with bqrl.simulate"
 
 
 class AvailableActions(Discrete):
@@ -125,3 +127,18 @@ class MDPEnv(gym.Env[np.int64, np.int64]):
         if h == self.mdp.H:
             return np.zeros(self.mdp.A, np.int8)
         return self.mdp.available[0 if self.mdp.stationary else h, s].astype(np.int8)
+
+
+def named_model(given: str, name: str) -> model.MDP:
+    """Return the model of the registered environment "bqrl/GIVEN-v0"; `name` is the argument that holds the name."""
+    problems = {key.removeprefix("bqrl/").removesuffix("-v0"): spec for key, spec in registry.items() if "bqrl/" in key}
+    short = given.removeprefix("bqrl/").removesuffix("-v0")
+    spec = problems.get(short)
+    if spec is None:
+        remedy = "read a file with bqrl.load" if "." in given else ""
+        remedy = GYMNASIUM if given in registry else remedy
+        got = one_line(given) + ("" if remedy else nearest(short, problems))
+        raise bad_value(name, given, "be an MDP or the name of a problem", got, remedy=remedy)
+    env: Any = load_env_creator(str(spec.entry_point))(**spec.kwargs)
+    found: model.MDP = env.mdp
+    return found

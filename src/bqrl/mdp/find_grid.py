@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import whole
-from bqrl.loops.backward import extend_ends, plain_ends
-from bqrl.loops.threads import by_numpy
-from bqrl.mdp.arrays import FloatArray, IntArray, per_structure, read_only
+from bqrl.loops.backward import extend_ends
+from bqrl.loops.plain import by_numpy, plain_ends
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.grid import (
     EMPTY,
     NOISE,
@@ -26,7 +26,7 @@ from bqrl.mdp.grid import (
     merge_close,
     whole_steps,
 )
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, per_structure
 from bqrl.mdp.paid import Paid
 
 MAX_POINTS = 2_000_000
@@ -82,8 +82,8 @@ def lattice_of(
             fraction = (int(step * common), common)
             exact_offset = tuple(int(n) * per_stage for n in left)
     return Lattice(
-        H=H, paid=rewards, size=size, units=read_only(units), discount=1.0, width=float(step), lowest=lowest, noise=noise,
-        offset=read_only(np.asarray(float(base) * left, dtype=np.float64)), fraction=fraction, exact_offset=exact_offset,
+        H=H, paid=rewards, size=size, units=units, discount=1.0, width=float(step), lowest=lowest, noise=noise,
+        offset=np.asarray(float(base) * left, dtype=np.float64), fraction=fraction, exact_offset=exact_offset,
     )  # fmt: skip
 
 
@@ -116,8 +116,8 @@ def return_set(mdp: MDP, max_points: int = MAX_SET, fewer_than: IntArray | None 
     closest = min((float(np.diff(points).min()) for points in sets if points.size > 1), default=1.0)
     slack = max(rounding, min(mdp.H * noise if distinct.size < rewards.size else rounding, closest / 4))
     return ReturnSet(
-        H=mdp.H, paid=mdp.paid, size=read_only(np.array([points.size for points in sets])), units=read_only(units),
-        discount=mdp.discount, sets=tuple(map(read_only, sets)), rewards=read_only(distinct), slack=slack,
+        H=mdp.H, paid=mdp.paid, size=np.array([points.size for points in sets]), units=units,
+        discount=mdp.discount, sets=tuple(sets), rewards=distinct, slack=slack,
     )  # fmt: skip
 
 
@@ -157,8 +157,8 @@ def rounded_grid(mdp: MDP, points: int, *, up: bool = False) -> Rounded:
     units, bound = _rounded_units(mdp, reward, floor_of, step, up=up)
     lowest, size = _extent(mdp, units)
     return Rounded(
-        H=mdp.H, paid=mdp.paid, size=size, units=read_only(units), discount=mdp.discount, width=step, lowest=lowest,
-        offset=read_only(np.r_[np.cumsum(floor_of[::-1])[::-1], 0.0]), base=read_only(floor_of), bound=bound, up=up,
+        H=mdp.H, paid=mdp.paid, size=size, units=units, discount=mdp.discount, width=step, lowest=lowest,
+        offset=np.r_[np.cumsum(floor_of[::-1])[::-1], 0.0], base=floor_of, bound=bound, up=up,
     )  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def refit_grid(columns: Rounded, mdp: MDP) -> Rounded | None:
     units, bound = _rounded_units(mdp, reward, columns.base, columns.width, up=columns.up)
     if _extent(mdp, units)[1].max() > max(MAX_POINTS, 4 * columns.size.max()):
         return None
-    return replace(columns, units=read_only(units), bound=bound)
+    return replace(columns, units=units, bound=bound)
 
 
 def _discounted_rewards(mdp: MDP, *, every_stage: bool) -> FloatArray:
@@ -307,9 +307,11 @@ def _bounds(mdp: MDP, per_outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     parts = _stage_slices(mdp, per_outcome)
     for h in range(mdp.H - 1, -1, -1):
         after, ends, stage = ends, np.empty_like(ends), mdp.stage(h)
-        starts = read_only(np.ascontiguousarray(stage.row_start[:: mdp.A]))
-        extend: Callable[..., None] = plain_ends if by_numpy(stage.successor.size) else extend_ends
-        extend(starts, stage.successor, read_only(np.ascontiguousarray(parts[h])), after, ends)
+        starts, gain = np.ascontiguousarray(stage.row_start[:: mdp.A]), np.ascontiguousarray(parts[h])
+        if by_numpy(stage.successor.size):
+            plain_ends(starts, stage.successor, gain, after, ends)
+        else:
+            extend_ends(read_only(starts), stage.successor, read_only(gain), after, ends)
         met = mdp.reachable[h]
         least[h], most[h] = ends[met, 0].min(), ends[met, 1].max()
     return least, most
@@ -334,7 +336,7 @@ def cut_to_possible(mdp: MDP, values: Any) -> FloatArray:
 
 def _extent(mdp: MDP, units: IntArray) -> tuple[IntArray, IntArray]:
     least, most = _bounds(mdp, units)
-    return read_only(least), read_only(most - least + 1)
+    return least, most - least + 1
 
 
 def _spread(mdp: MDP, above: FloatArray) -> float:

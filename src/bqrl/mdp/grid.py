@@ -16,7 +16,7 @@ same work, and all three kinds share one sweep.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +39,17 @@ NO_JUMPS = np.empty((0, 0), np.int64)
 EMPTY = np.zeros(0)
 
 
+def freeze(value: Any) -> Any:
+    """Return a read-only view of an array, or views of a tuple of arrays; what cannot be written to is returned unchanged."""
+    if type(value) is tuple and value and isinstance(value[0], np.ndarray):
+        return tuple(map(freeze, value))
+    if not isinstance(value, np.ndarray) or not value.flags.writeable:
+        return value
+    view: FloatArray = value.view()
+    view.flags.writeable = False
+    return view
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grid(ABC):
     """Points R_h of every stage, and how rewards move needs between them."""
@@ -52,6 +63,10 @@ class Grid(ABC):
     units: IntArray  # shaped like MDP.reward: rewards in steps above their base; for a set, indices into `rewards`
     discount: float
     paid: Paid | None = None  # the rewards of the model that the grid was made for
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # callers share the grid of a problem
+            object.__setattr__(self, one.name, freeze(getattr(self, one.name)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._summary()}, H={self.H}, {self.cells} points)"

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from bqrl.checks import bad_type, nearest, one_line
+from bqrl.checks import bad_type, bad_value, nearest, numbers, one_line
 from bqrl.errors import ModelError, SizeError
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import FloatArray, IntArray
-from bqrl.mdp.columns import EVENT, IDS, LAW, STAGE, Codes, warn_of_costs
-from bqrl.mdp.files.tables import Columns
+from bqrl.mdp.columns import EVENT, IDS, LAW, MODEL, STAGE, Codes, warn_of_costs
+from bqrl.mdp.files.tables import Columns, read_table
 from bqrl.mdp.noise import SharedNoise, shared_noise
+from bqrl.mdp.outcomes import check_outcomes
 from bqrl.mdp.table import Table, check_gaps, from_columns, is_id, row_place
 from bqrl.mdp.validation import sum_hint, sum_remedy
 
@@ -58,6 +59,27 @@ def check_flat(table: Any) -> None:
     ):
         remedy = "for one matrix (S,S) per action pass np.stack(list(P.values()), axis=1) and rewards"
         raise ModelError(f"transitions must be a dict of columns, got a dict of matrices; {remedy}", name="transitions")
+
+
+def read_frame(
+    frame: Any, given: Mapping[str, Any], outcomes: Mapping[str, Any] | None, columns: Mapping[str, str] | None,
+    horizon: int | None, state_names: Any, action_names: Any,
+) -> tuple[Table, int, dict[str, Any]]:  # fmt: skip
+    """Return `to_table` of a table in memory; `given` arguments must be None, because the table has columns for them."""
+    check_flat(frame)
+    for name, value in given.items():
+        if value is not None:
+            remedy = "add a column reward, or pass arrays" if name == "rewards" else ""
+            raise bad_value(name, value, "not be given with a table, which has its own columns", remedy=remedy)
+    further = {f"{MODEL.extra}{name}": each for name, each in check_outcomes(outcomes).items()}
+    headers = {name: each for name, each in further.items() if isinstance(each, str)}
+    read = read_table(frame, MODEL, {**(columns or {}), **headers} if headers else columns)
+    for name in further.keys() - headers.keys():
+        read.extra[name] = numbers(further[name], f"outcomes[{name.partition(':')[2]!r}]")
+        if read.extra[name].shape != (len(read),):
+            rule = f"be the header of a column or {len(read)} numbers"
+            raise bad_value("outcomes", further[name], rule, f"shape {read.extra[name].shape}")
+    return to_table(read, horizon, state_names, action_names)
 
 
 def to_table(

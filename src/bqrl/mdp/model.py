@@ -2,36 +2,42 @@
 
 `bqrl.mdp.build` and `bqrl.mdp.listing` convert every input format to a table of outcomes; `bqrl.mdp.table` and
 `bqrl.mdp.validation` hold the checks.
+
+A value derived from a model is computed once and stored with it; only the function that computes it writes it:
+
+    @per_model          stored with this model alone, because the value depends on its probabilities
+    @per_structure      shared with the models that `MDP.with_probability` makes from it, because the value depends only on
+                        outcomes and rewards
+
+Every caller receives the same object: arrays become read-only, and records are frozen.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import load_env_creator, registry
 from numpy.typing import NDArray
 
-from bqrl.checks import bad_type, bad_value, is_one_line, nearest, numbers, one_line
+from bqrl.checks import bad_type, bad_value, is_one_line
 from bqrl.display import Tabular
 from bqrl.errors import ModelError, SizeError
 from bqrl.mdp import as_env, files, listing  # they import this module, too, to write and play models
-from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, per_model, per_structure, read_only, tile_starts
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray, tile_starts
 from bqrl.mdp.build import build_table
-from bqrl.mdp.columns import MODEL
 from bqrl.mdp.files.sources import is_frame
-from bqrl.mdp.files.tables import read_table
 from bqrl.mdp.noise import SharedNoise
-from bqrl.mdp.outcomes import Outcomes, check_outcomes
+from bqrl.mdp.outcomes import Outcomes
 from bqrl.mdp.paid import Paid
 from bqrl.mdp.stage import Stage, Structure
 from bqrl.mdp.table import MAX_ID, Table
 from bqrl.mdp.validation import (
+    check_actions,
     check_discount,
     check_horizon,
     check_mask,
@@ -41,8 +47,34 @@ from bqrl.mdp.validation import (
     terminal_values,
 )
 
-DIGITS = re.compile(r"\d+")
-GYMNASIUM = "build it with bqrl.from_gymnasium if it has a transition table, else score the policy with bqrl.simulate"
+M = TypeVar("M")  # the model
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def per_model(function: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
+    """Store the value of `function(mdp, *hashable)` with the model."""
+    return _memoize(function, "_per_model")
+
+
+def per_structure(function: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:
+    """Store the value of `function(mdp, *hashable)` with the model and those that `with_probability` makes from it."""
+    return _memoize(function, "_per_structure")
+
+
+def _memoize(function: Callable[Concatenate[M, P], T], store: str) -> Callable[Concatenate[M, P], T]:
+    @wraps(function)
+    def stored(mdp: M, *args: P.args, **kwargs: P.kwargs) -> T:
+        values: dict[Any, Any] = getattr(mdp, store)
+        key = (function, args, tuple(sorted(kwargs.items())))
+        if key not in values:
+            values[key] = function(mdp, *args, **kwargs)
+            if isinstance(values[key], np.ndarray):
+                values[key].flags.writeable = False
+        found: T = values[key]
+        return found
+
+    return stored  # type: ignore[return-value]
 
 
 class MDP(Tabular):
@@ -133,8 +165,8 @@ class MDP(Tabular):
     words: dict[str, str]
     _reward: FloatArray | None  # as given, (1 or H, n), without terminal values; None if _row_reward holds them
     _row_reward: FloatArray | None  # (1 or H, S, A)
-    _per_model: dict[Any, Any]  # written by arrays.per_model alone
-    _per_structure: dict[Any, Any]  # written by arrays.per_structure alone; shared with twins
+    _per_model: dict[Any, Any]  # written by per_model alone
+    _per_structure: dict[Any, Any]  # written by per_structure alone; shared with twins
     __slots__ = (
         "A", "H", "S", "_per_model", "_per_structure", "_reward", "_row_reward", "action_names", "available", "discount",
         "further", "known", "mu", "noise", "probability", "row_start", "state_names", "state_values", "successor", "terminal",
@@ -161,20 +193,10 @@ class MDP(Tabular):
         words: Mapping[str, str] | None = None,
     ) -> None:
         if is_frame(transitions):
-            listing.check_flat(transitions)
-            for name, value in (("rewards", rewards), ("support", support)):
-                if value is not None:
-                    remedy = "add a column reward, or pass arrays" if name == "rewards" else ""
-                    raise bad_value(name, value, "not be given with a table, which has its own columns", remedy=remedy)
-            further = {f"{MODEL.extra}{name}": given for name, given in check_outcomes(outcomes).items()}
-            headers = {name: given for name, given in further.items() if isinstance(given, str)}
-            read = read_table(transitions, MODEL, {**(columns or {}), **headers} if headers else columns)
-            for name in further.keys() - headers.keys():
-                read.extra[name] = numbers(further[name], f"outcomes[{name.partition(':')[2]!r}]")
-                if read.extra[name].shape != (len(read),):
-                    rule = f"be the header of a column or {len(read)} numbers"
-                    raise bad_value("outcomes", further[name], rule, f"shape {read.extra[name].shape}")
-            table, H, facts = listing.to_table(read, horizon, state_names, action_names)
+            given = {"rewards": rewards, "support": support}
+            table, H, facts = listing.read_frame(
+                transitions, given, outcomes, columns, horizon, state_names, action_names
+            )
         elif columns is not None:
             raise bad_value("columns", columns, "be given with a table of transitions (a frame) only", remedy="omit it")
         else:
@@ -224,21 +246,7 @@ class MDP(Tabular):
             action_names=check_names(action_names, A, "action_names"), units=units, noise=noise, further=table.further,
             terminal=terminal_values(terminal, S, labels), words=check_words(words),
         )  # fmt: skip
-        self._check_actions(mentioned)
-
-    def _check_actions(self, mentioned: listing.Mentioned | None = None) -> None:
-        """Raise ModelError if a reachable state has no action; its name may be a misspelt state."""
-        stuck = self.reachable[:-1] & ~self.available.any(axis=2)
-        if stuck.any():
-            h, s = (int(i) for i in np.argwhere(stuck)[0])
-            name, acting = self.state_label(s), np.atleast_1d(self.available.any(axis=(0, 2)))
-            others = [] if acting[s] else [x for x, acts in zip(self.state_names or (), acting, strict=False) if acts]
-            stem = DIGITS.sub("", name)  # names that differ only in digits are not misspelt: s12 is not s11
-            near = nearest(name, (other for other in others if DIGITS.sub("", other) != stem), listed=False)
-            remedy = f"{near} if not, give it an action" if near else "; give it one (a loop will do)"
-            where, line = (mentioned or {}).get(s, ("", None))
-            message = f"{where}state {name}, reachable at stage {h + 1}, must have an action, got none{remedy}"
-            raise ModelError(message, line=line, name="available")
+        check_actions(self, mentioned)
 
     # -- a frozen record --------------------------------------------------------------------------------------------
 
@@ -334,7 +342,7 @@ class MDP(Tabular):
     def _expand_rewards(self) -> FloatArray:
         assert self._row_reward is not None
         by_row = self._row_reward.reshape(-1, self.row_start.size - 1)
-        return read_only(np.repeat(by_row, np.diff(self.row_start), axis=1))
+        return np.repeat(by_row, np.diff(self.row_start), axis=1)
 
     @per_structure
     def _add_terminal(self) -> FloatArray:
@@ -342,14 +350,14 @@ class MDP(Tabular):
         full = np.array(np.broadcast_to(own, (self.H if k == 1 else 1, own.shape[1])), order="C")
         last = slice(self.row_start[(k - 1) * self.S * self.A], None)
         full[-1, last] = self._last_rewards()
-        return read_only(full)
+        return full
 
     @per_structure
     def _last_rewards(self) -> FloatArray:
         """Return the rewards of the outcomes of the last stage, with the terminal values of their successors."""
         assert self.terminal is not None
         last = slice(self.row_start[-1 - self.S * self.A], None)
-        return read_only(self.own_reward[-1, last] + self.discount * self.terminal[self.successor[last]])
+        return self.own_reward[-1, last] + self.discount * self.terminal[self.successor[last]]
 
     @property
     @per_structure
@@ -399,7 +407,7 @@ class MDP(Tabular):
         stage, matrix = self.stage(k), np.zeros((self.S * self.A, self.S))
         rows = np.repeat(np.arange(self.S * self.A), np.diff(stage.row_start))
         np.add.at(matrix, (rows, stage.successor), stage.probability)
-        return read_only(matrix)
+        return matrix
 
     @property
     def max_outcomes(self) -> int:
@@ -425,7 +433,7 @@ class MDP(Tabular):
                     break
                 grows = not np.any(met[h] & ~met[h + 1])
             fresh = met[h + 1] & ~met[h] if grows else met[h + 1]
-        return read_only(met)
+        return met
 
     @property
     def unreachable_states(self) -> list[int]:
@@ -508,7 +516,7 @@ class MDP(Tabular):
             discount=self.discount if discount is None else check_discount(discount),
         )
         twin._table().check_rewards(twin.H)
-        twin._check_actions()
+        check_actions(twin)
         return twin
 
     def _twin(self, **changed: Any) -> MDP:
@@ -538,21 +546,10 @@ class MDP(Tabular):
 def check_mdp(given: Any, name: str = "mdp") -> MDP:
     """Return `given` if it is an MDP, or the problem of that name; raise ArgumentTypeError or ArgumentError otherwise."""
     if isinstance(given, str):
-        problems = {
-            key.removeprefix("bqrl/").removesuffix("-v0"): spec for key, spec in registry.items() if "bqrl/" in key
-        }
-        short = given.removeprefix("bqrl/").removesuffix("-v0")
-        spec = problems.get(short)
-        if spec is None:
-            remedy = "read a file with bqrl.load" if "." in given else ""
-            remedy = GYMNASIUM if given in registry else remedy
-            got = one_line(given) + ("" if remedy else nearest(short, problems))
-            raise bad_value(name, given, "be an MDP or the name of a problem", got, remedy=remedy)
-        env: Any = load_env_creator(str(spec.entry_point))(**spec.kwargs)
-        return env.mdp
+        return as_env.named_model(given, name)
     if not isinstance(given, MDP):
         remedy = "build one with bqrl.MDP, bqrl.load, bqrl.envs.make or bqrl.from_gymnasium"
-        remedy = GYMNASIUM if isinstance(given, gym.Env) else remedy
+        remedy = as_env.GYMNASIUM if isinstance(given, gym.Env) else remedy
         if not getattr(type(given), "stored", True):  # a StepModel
             remedy = "this function needs the transitions; build the model with stored=True"
         raise bad_type(name, given, "be an MDP", type(given).__name__, remedy=remedy)

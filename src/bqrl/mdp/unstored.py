@@ -273,9 +273,7 @@ class StepModel:
         base, step = found
         units = np.rint((rewards - float(base)) / float(step)).astype(np.int64)[None]
         left = np.arange(self.H, -1, -1)
-        return lattice_of(
-            self.H, base, step, noise, read_only(0 * left), read_only(left * int(units.max()) + 1), units, None
-        )
+        return lattice_of(self.H, base, step, noise, 0 * left, left * int(units.max()) + 1, units, None)
 
 
 class _Found(NamedTuple):

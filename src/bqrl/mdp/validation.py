@@ -1,8 +1,9 @@
-"""Checks of the horizon, discount, start, masks and names of a model."""
+"""Checks of the horizon, discount, start, masks, names and actions of a model."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value, exact_text, is_one_line, nearest, number, one_line, whole
-from bqrl.errors import ArgumentError, SizeError
+from bqrl.errors import ArgumentError, ModelError, SizeError
 from bqrl.loops.tolerance import SUM_TOL
 from bqrl.mdp.arrays import BoolArray, FloatArray
 from bqrl.mdp.columns import label_text
@@ -19,6 +20,7 @@ from bqrl.mdp.columns import label_text
 MAX_STAGES = 1_000_000  # a longer horizon means minutes of planning for the smallest problem
 MAX_PLACES = 100_000_000  # (stage, state) pairs: a table of reachable states must fit
 MAX_RETURN = 1e300  # sums and differences of returns stay finite
+DIGITS = re.compile(r"\d+")
 MAX_SHARE = 1e6  # larger numbers are not even percentages; the limit keeps sums finite
 
 
@@ -206,3 +208,18 @@ def distinct_names(values: Sequence[Any], name: Callable[[Any], str]) -> list[st
         if len(set(names)) == len(names) and all(found.isprintable() and found for found in names):
             return names
     return [f"{i}: {type(value).__name__}" for i, value in enumerate(plain)]
+
+
+def check_actions(mdp: Any, mentioned: Mapping[int, tuple[str, int | None]] | None = None) -> None:
+    """Raise ModelError if a reachable state of a model has no action; its name may be a misspelt state."""
+    stuck = mdp.reachable[:-1] & ~mdp.available.any(axis=2)
+    if stuck.any():
+        h, s = (int(i) for i in np.argwhere(stuck)[0])
+        name, acting = mdp.state_label(s), np.atleast_1d(mdp.available.any(axis=(0, 2)))
+        others = [] if acting[s] else [x for x, acts in zip(mdp.state_names or (), acting, strict=False) if acts]
+        stem = DIGITS.sub("", name)  # names that differ only in digits are not misspelt: s12 is not s11
+        near = nearest(name, (other for other in others if DIGITS.sub("", other) != stem), listed=False)
+        remedy = f"{near} if not, give it an action" if near else "; give it one (a loop will do)"
+        where, line = (mentioned or {}).get(s, ("", None))
+        message = f"{where}state {name}, reachable at stage {h + 1}, must have an action, got none{remedy}"
+        raise ModelError(message, line=line, name="available")

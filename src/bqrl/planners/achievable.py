@@ -18,11 +18,10 @@ import numpy as np
 
 from bqrl.laws.law import Law, size_of
 from bqrl.laws.rows import buffered_rows, mean_rows, quantile_rows
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.planners.greedy import MEAN_TIE, TIE, first_best
-from bqrl.planners.plan import freeze
 from bqrl.policies.labels import LabelPolicy
 
 
@@ -37,7 +36,7 @@ class LawSet:
 
     def __post_init__(self) -> None:
         for name in ("pmf", "action", "child"):
-            object.__setattr__(self, name, freeze(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -53,7 +52,7 @@ class Frontier:
 
     def __post_init__(self) -> None:
         for name in ("points", "pmf", "child"):
-            object.__setattr__(self, name, freeze(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def __len__(self) -> int:
         return len(self.pmf)

@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 
 from bqrl.errors import SizeError
 from bqrl.loops.clipped import clipped_stage
-from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, action_dtype
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray
 from bqrl.mdp.grid import Rounded, whole_steps
 from bqrl.mdp.grid_affine import Chain, build_chain
 from bqrl.mdp.grid_step import GridModel
@@ -33,7 +33,7 @@ from bqrl.mdp.model import MDP
 from bqrl.mdp.table import Table
 from bqrl.planners.terminal import MeanCVaR
 from bqrl.policies.on_grid import GridPolicy
-from bqrl.policies.target import TargetPolicy
+from bqrl.policies.target import TargetPolicy, action_dtype
 
 REACH = 4.0  # standard deviations of the return that the columns cover on both sides
 POINTS = 4_000

@@ -118,7 +118,7 @@ def plan_at_least(
     certain = base.certain and is_settled(chosen.law, tau, 0.0, rounding_error(mdp))
     return replace(
         base, policy=chosen.policy, law=chosen.law, law_upper=chosen.law_upper, value=value, nominal=value, certain=certain,
-        mean_upper=max(bound, chosen.mean), notes=(*base.notes, note),
+        mean_upper=max(bound, chosen.mean), facts=(*base.facts, note),
         details=base.details | {"best_mean": found.best, "sweeps": found.sweeps, "guarantee": target},
     )  # fmt: skip
 

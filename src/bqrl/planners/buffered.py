@@ -116,7 +116,7 @@ def plan_buffered(
     if gap is None:
         details["randomized"] = upper  # attained by randomized policies only
     plan = _plan(mdp, tau, beta, best, value, max(upper, value), details, notes=(note,), slack=slack)
-    return plan if plan.certain else replace(plan, notes=(note, Tied(averaged=True)))
+    return plan if plan.certain else replace(plan, facts=(note, Tied(averaged=True)))
 
 
 def _plan(
@@ -131,7 +131,7 @@ def _plan(
     return Plan(
         objective=quantile_objective(tau, beta), planner="target", policy=policy, law=law, value=value,
         upper=upper if certain else upper + slack, nominal=law.buffered_quantile(tau, beta), exact=True,
-        certain=certain, notes=notes, details=details,
+        certain=certain, facts=notes, details=details,
     )  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def _narrow_bracket(
         plan = replace(max(finer_plan, plan, key=lambda one: one.value), upper=upper)
         left = plan.gap or 0.0  # rounding shrinks with the grid; the gap to randomized policies remains
         if left > max(gap, 0.8 * width) and growth * left - width > (growth - 1.0) * gap:
-            return replace(plan, notes=(*plan.notes, NoFinerGrid(gap=gap)))
+            return replace(plan, facts=(*plan.facts, NoFinerGrid(gap=gap)))
     return plan
 
 
@@ -196,5 +196,5 @@ def _bracket(
         objective=quantile_objective(tau, beta), planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(upper if certain else upper + _slack(mdp, high.points(0), tau, beta), value), nominal=value,
         certain=certain, exact=False,
-        notes=tuple(notes), details={"sweeps": len(over.sweeps) + len(under.sweeps)},
+        facts=tuple(notes), details={"sweeps": len(over.sweeps) + len(under.sweeps)},
     )  # fmt: skip

@@ -94,5 +94,5 @@ def plan_chance(
         upper, notes = max(value, bound), (Bracketed(points=curve.points.size, by_choice=curve.by_choice),)
     return Plan(
         objective=objective, planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
-        nominal=value, certain=True, exact=exact, notes=notes, details=details,
+        nominal=value, certain=True, exact=exact, facts=notes, details=details,
     )  # fmt: skip

@@ -37,7 +37,7 @@ import numpy as np
 
 from bqrl.checks import bad_type
 from bqrl.loops.layout import Goal, Moves, Rows
-from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, read_only
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice, by_products
 from bqrl.mdp.model import MDP
 from bqrl.mdp.unstored import StepModel
@@ -45,7 +45,7 @@ from bqrl.planners.on_demand import PRECISIONS, Model, ValueArray, kept_in, kern
 from bqrl.planners.sweep import Found, at_start, product_states
 from bqrl.policies.forward import SumRange, empty_masses, played_by_sum, push_stage, sums_of, sums_on
 from bqrl.policies.markov import MarkovPolicy
-from bqrl.policies.target import TargetPolicy
+from bqrl.policies.target import TargetPolicy, action_dtype
 from bqrl.versions import fingerprint
 
 CONNECT_SECONDS = 10  # to a cluster

@@ -140,7 +140,7 @@ class CVaRCurve(LevelCurve):
             upper = value  # they differ only by rounding
         return Plan(
             objective=goal, planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
-            nominal=value, certain=certain, exact=self.exact, mdp=mdp, units=mdp.units, notes=tuple(notes), details=details,
+            nominal=value, certain=certain, exact=self.exact, mdp=mdp, units=mdp.units, facts=tuple(notes), details=details,
         )  # fmt: skip
 
     def rows(self) -> list[dict[str, float]]:

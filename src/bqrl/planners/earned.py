@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from bqrl.laws.law import reaches, size_of
 from bqrl.loops.earned import best_actions, least_costs, least_costs_threads
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import FloatArray, IntArray, action_dtype
+from bqrl.mdp.arrays import FloatArray, IntArray
 from bqrl.mdp.find_grid import distinct_rewards, sum_error
 from bqrl.mdp.grid import drop_close
 from bqrl.mdp.model import MDP
 from bqrl.planners.expected import best_mean
 from bqrl.planners.sweep import TIE_TOL
 from bqrl.policies.earned import Earned, EarnedPolicy
+from bqrl.policies.target import action_dtype
 
 MOVE_BYTES = 60  # memory per move while the pairs of a stage are sorted
 BLOCK_CELLS = 2**23  # values of the pairs of one stage for one block of targets

@@ -11,9 +11,9 @@ on average. "Far" means that the loss
 
     exceeds the gain,    and exceeds FAR (a quarter) of mean - CVaR of the risk-neutral policy.
 
-The second condition ignores losses that are small beside the depth of the tail that the problem has anyway. The law of the
-risk-neutral policy takes a quarter of the time of a small plan, and often it is not needed: no policy has a CVaR above b, the
-mean of the best quantiles of the levels up to tau, and the best mean is at least that of the plan. If the loss is not far for the
+The second condition ignores losses that are small beside the depth of the tail that the problem has anyway. The fact is computed
+when the notes of a plan are read. Often the law of the risk-neutral policy is not needed: no policy has a CVaR above b, the mean
+of the best quantiles of the levels up to tau, and the best mean is at least that of the plan. If the loss is not far for the
 CVaR b and the plan's own mean, it is not far for those of the risk-neutral policy either.
 """
 
@@ -27,10 +27,10 @@ import numpy as np
 
 from bqrl.laws.law import Law, size_of
 from bqrl.laws.objectives import Mean, Quantile, check_levels, quantile_objective
-from bqrl.mdp.arrays import FloatArray, per_model
+from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import distinct_rewards
 from bqrl.mdp.grid import is_dense
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, per_model
 from bqrl.mdp.stage import Stage
 from bqrl.planners.cluster import Cluster
 from bqrl.planners.evaluate import BRACKET_POINTS, Limits, law_bracket
@@ -103,7 +103,7 @@ def plan_mean(mdp: MDP, objective: Mean) -> Plan:
     notes = () if law_upper is None else (RoundedLaw(error=law_upper.mean() - law.mean()),)
     return Plan(
         objective=objective, planner="expected", policy=policy, law=law, law_upper=law_upper, value=mean, upper=mean,
-        nominal=mean, certain=True, exact=True, notes=notes,
+        nominal=mean, certain=True, exact=True, facts=notes,
     )  # fmt: skip
 
 
@@ -161,24 +161,29 @@ def _neutral_with(mdp: MDP, points: int, cluster: Cluster | None) -> tuple[Marko
     return policy, *law_bracket(mdp, policy, Limits(points=points), cluster)
 
 
-def note_tail(plan: Plan, mdp: MDP) -> Plan:
-    """Return a quantile plan with the fact `LowTail` if its worst runs are far below those of the risk-neutral policy."""
-    if tail_is_safe(plan):
-        return plan
-    return with_tail(plan, risk_neutral(mdp, 0, getattr(plan.details.get("curve"), "cluster", None))[1])
+def low_tail(plan: Plan) -> tuple[LowTail, ...]:
+    """Return the fact that the worst runs of a plan of `solve` are far below those of the risk-neutral policy, or nothing."""
+    if plan.mdp is None or tail_is_safe(plan):
+        return ()
+    return tail_beside(plan, risk_neutral(plan.mdp, 0, getattr(plan.details.get("curve"), "cluster", None))[1])
 
 
 def with_tail(plan: Plan, neutral: Law) -> Plan:
     """Return the plan with the fact `LowTail` if it is proven; `neutral` is the (lower) law of the risk-neutral policy."""
+    found = tail_beside(plan, neutral)
+    known = not found or any(isinstance(note, LowTail) for note in plan.notes)
+    return plan if known else replace(plan, facts=(*plan.facts, *found))
+
+
+def tail_beside(plan: Plan, neutral: Law) -> tuple[LowTail, ...]:
+    """Return the fact `LowTail` if it is proven for a plan beside this (lower) law of the risk-neutral policy, or nothing."""
     if not isinstance(plan.objective, Quantile) or plan.attitude != "nominal":
-        return plan
+        return ()
     tau, most = plan.tau, plan.law if plan.law_upper is None else plan.law_upper
     own, other = most.cvar(tau), neutral.cvar(tau)
     loss, gain, depth = other - own, most.quantile(tau) - neutral.quantile(tau), neutral.exact_mean - other
     noise = GAP_TOL * max(abs(own), abs(other))
-    if loss <= max(gain, FAR * depth) + noise or any(isinstance(note, LowTail) for note in plan.notes):
-        return plan
-    return replace(plan, notes=(*plan.notes, LowTail(tau=tau, cvar=own, neutral=other)))
+    return (LowTail(tau=tau, cvar=own, neutral=other),) if loss > max(gain, FAR * depth) + noise else ()
 
 
 def tail_is_safe(plan: Plan) -> bool:

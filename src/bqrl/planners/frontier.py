@@ -215,7 +215,7 @@ def plan_capped(
         objective=quantile_objective(tau, beta),
         planner="capped-frontier", policy=policy, law=lower, law_upper=law.shift(error), value=value,
         upper=None, nominal=value, certain=is_settled(lower, tau, beta, rounding_error(mdp)), exact=False,
-        notes=(RoundedLaw(error=error),), details=details,
+        facts=(RoundedLaw(error=error),), details=details,
     )  # fmt: skip
 
 

@@ -36,15 +36,16 @@ from bqrl.loops.greedy import (
     root_value,
     work_space,
 )
-from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, per_structure
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray
 from bqrl.mdp.find_grid import distinct_rewards, returns_grid
 from bqrl.mdp.grid import Grid
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, per_structure
 from bqrl.planners.confidence import candidate_kernels
 from bqrl.planners.expected import plan_of
 from bqrl.planners.plan import Plan
 from bqrl.planners.room import MAX_BYTES, check_memory
 from bqrl.policies.markov import MarkovPolicy
+from bqrl.policies.target import action_dtype
 
 NO_GRID = (
     "this planner requires an exact grid of returns, got a problem without one (a discount, or rewards without a common "

@@ -29,14 +29,14 @@ from bqrl.display import in_words
 from bqrl.errors import SizeError
 from bqrl.laws.law import size_of
 from bqrl.loops.layout import Goal
-from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, action_dtype, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid, Lattice, any_products
 from bqrl.mdp.model import MDP
 from bqrl.mdp.search import Progress
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.step_kernel import StepKernel
 from bqrl.planners.sweep import NO_TABLE, SHORTFALL, TIE_TOL, SharedSweep, StageKernel, at_start
-from bqrl.policies.target import Near, StageTables, TargetPolicy
+from bqrl.policies.target import Near, StageTables, TargetPolicy, action_dtype
 
 EXTRA = 1  # columns above the highest return: the cost is 1{n > 0}
 LARGE_SWEEP = 1e6  # entries of a sweep that may take longer than two seconds
@@ -170,7 +170,7 @@ def narrowed(mdp: Model, grid: Lattice, column: int) -> tuple[Lattice, IntArray]
     """
     first, last = _met_columns(mdp, grid, np.array([column]))[:, :, 0]
     lowest, size = grid.lowest + first, last - first + 1 - EXTRA
-    return replace(grid, lowest=read_only(lowest), size=read_only(size)), first
+    return replace(grid, lowest=lowest, size=size), first
 
 
 def widest(mdp: Model, grid: Lattice, *, in_folder: bool = False) -> Lattice:

@@ -95,11 +95,11 @@ def plan_on_grid(model: GridModel, goal: Objective, options: dict[str, Any]) -> 
                 continue
         except SizeError:  # max_states or max_transitions of from_step
             pass
-        plan = replace(plan, notes=(*plan.notes, StoppedRefining(gap=upper - plan.value)))
+        plan = replace(plan, facts=(*plan.facts, StoppedRefining(gap=upper - plan.value)))
         break
     if refine:
         plan = replace(plan, details=plan.details | {"refinement": Refinement(path=tuple(path), objective=goal.label)})
-    return plan.with_time(time.perf_counter() - begun)
+    return replace(plan, seconds=time.perf_counter() - begun)
 
 
 def _bound(plan: Plan) -> float:
@@ -150,7 +150,7 @@ def _plan(model: GridModel, goal: Objective, points: int | None, max_bytes: floa
     )
     return Plan(
         objective=goal, planner="grid", policy=policy or GridPolicy(inner, model), law=law, law_upper=law_upper, value=value,
-        upper=max(value, upper), nominal=value, certain=certain, exact=False, mdp=finite, notes=(note,), details=details,
+        upper=max(value, upper), nominal=value, certain=certain, exact=False, mdp=finite, facts=(note,), details=details,
     )  # fmt: skip
 
 

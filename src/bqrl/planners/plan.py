@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from bqrl.mdp.find_grid import ROUNDING
 from bqrl.mdp.model import MDP
 from bqrl.planners.facts import Fact, Tied
 from bqrl.planners.outlook import Outlook, outlook_of
-from bqrl.planners.sweep import Sweep
 from bqrl.policies.protocol import Policy
 
 FRAGILE = 0.01  # with a smaller margin, moving 1 % of the probability mass to worse outcomes changes the quantile
@@ -68,8 +67,10 @@ class Plan(Charted):
         Unit of the returns, if the problem has one.
     mdp : MDP or None
         The problem; None if the plan was made by a planner directly instead of `solve`.
-    notes : tuple of Fact
-        Facts about the result, such as `Bracketed(points=1000)`; `remarks` holds them in words.
+    facts : tuple of Fact
+        What the planner found, such as `Bracketed(points=1000)`; part of `notes`.
+    later : callable or None
+        Function of the plan that returns further facts; it is called when `notes` are read.
     details : dict
         Further results that depend on the planner, such as the number of sweeps, the guarantee curve or the frontier.
 
@@ -96,11 +97,9 @@ class Plan(Charted):
     seconds: float = 0.0
     units: str | None = None
     mdp: MDP | None = None
-    notes: tuple[Fact, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    later: Callable[[Plan], tuple[Fact, ...]] | None = None
     details: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "details", {key: freeze(value) for key, value in self.details.items()})
 
     @property
     def by_level(self) -> bool:
@@ -155,6 +154,11 @@ class Plan(Charted):
     def mean(self) -> float:
         """Mean return of the policy; exact even if the law is only bracketed."""
         return self.law.exact_mean
+
+    @property
+    def notes(self) -> tuple[Fact, ...]:
+        """Facts about the result: those of the planner, and those that are computed when they are read."""
+        return self.facts if self.later is None else (*self.facts, *self.later(self))
 
     @property
     def remarks(self) -> list[str]:
@@ -226,10 +230,6 @@ class Plan(Charted):
         """
         target = float(getattr(self.policy, "target", math.nan)) if self.objective.probability else self.value
         return outlook_of(mdp, self.policy, target, self.tau, stage, state, earned, drawn)
-
-    def with_time(self, seconds: float) -> Plan:
-        """Return the plan with the given running time."""
-        return replace(self, seconds=seconds)
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers of the plan, ready for JSON."""
@@ -319,16 +319,3 @@ def _averaged_values(law: Law, tau: float, beta: float, gamma: float) -> FloatAr
 def equal_values(value: float, upper: float, law: Law) -> bool:
     """Return whether two values differ by at most GAP_TOL times the value or ROUNDING times the largest return."""
     return abs(upper - value) <= max(GAP_TOL * abs(value), ROUNDING * size_of(law.values))
-
-
-def freeze(value: Any) -> Any:
-    """Return read-only views of an array, or of the arrays in a tuple or a Sweep; other values are returned unchanged."""
-    if type(value) is tuple:
-        return tuple(map(freeze, value))
-    if isinstance(value, Sweep):
-        return replace(value, **{part.name: freeze(getattr(value, part.name)) for part in fields(value)})
-    if not isinstance(value, np.ndarray):
-        return value
-    view: FloatArray = value.view()
-    view.flags.writeable = False
-    return view

@@ -57,7 +57,7 @@ def plan_from_arrays(arrays: dict[str, Any]) -> Plan:
         require(set(said) == set(NUMBERS), "facts", "hold the numbers of a plan", sorted(said))
         policy = policy_from_arrays(arrays)
         upper = _law(arrays, "law_upper") if "law_upper_values" in arrays else None
-        return Plan(objective=objective, policy=policy, law=_law(arrays, "law"), law_upper=upper, notes=notes, **said)
+        return Plan(objective=objective, policy=policy, law=_law(arrays, "law"), law_upper=upper, facts=notes, **said)
     except FileFormatError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as fault:

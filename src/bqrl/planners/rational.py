@@ -48,7 +48,7 @@ def plan_rational(mdp: MDP, tau: float, arithmetic: Annotated[str, one_of("float
     note = DecidedInFractions(shortfall=shortfall[best], level=level)
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=evaluate(mdp, policy), value=target, upper=target,
-        nominal=target, certain=True, exact=True, notes=(note,), details={"shortfall": shortfall},
+        nominal=target, certain=True, exact=True, facts=(note,), details={"shortfall": shortfall},
     )  # fmt: skip
 
 

@@ -84,7 +84,7 @@ def plan_robust(
     return Plan(
         objective=objective, planner=nominal.planner, policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(value, bound), nominal=own, certain=True, exact=exact, attitude=attitude,
-        notes=(Guaranteed(value=value, objective=objective), *notes),
+        facts=(Guaranteed(value=value, objective=objective), *notes),
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from bqrl.errors import SizeError
 from bqrl.loops.backward import sweep_rows, sweep_rows_threads
 from bqrl.loops.layout import Moves, Rows
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import action_dtype, read_only
+from bqrl.mdp.arrays import read_only
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid, rounded_grid
 from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice, by_products
 from bqrl.mdp.model import MDP, check_mdp
@@ -49,6 +49,7 @@ from bqrl.planners.on_demand import (
 )
 from bqrl.planners.shared_rows import block_bytes, kinds_of
 from bqrl.planners.sweep import sweep_bytes
+from bqrl.policies.target import action_dtype
 
 MAX_BYTES = 4 * 2**30
 SAMPLE_BYTES = 2**28  # of the values of the next stage in a sample

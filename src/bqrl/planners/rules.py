@@ -89,7 +89,7 @@ def plan_rule(
     return Plan(
         objective=objective, planner=f"{rule} rule", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(value, best.upper), nominal=value, certain=certain, exact=best.exact and law_upper is None,
-        notes=tuple(notes),
+        facts=tuple(notes),
         details={"rule": rule, "best": best, "start": found.start}
         | ({"states": states, "actions": actions} if rule == "threshold" else {}),
     )  # fmt: skip

@@ -20,9 +20,9 @@ import numpy as np
 from bqrl.loops.backward import sweep_rows, sweep_rows_threads
 from bqrl.loops.layout import Goal, Moves, Rows
 from bqrl.loops.threads import THREADS_FROM, run_loop
-from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, per_model, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import NO_JUMPS, Grid, Lattice
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, per_model
 
 BLOCK_BYTES = 2**28  # memory of the expectations and the values of a block of columns, at least
 NARROW = 64  # columns of the narrowest block

@@ -27,7 +27,7 @@ from bqrl.planners.at_least import plan_at_least
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.chance import Chance, plan_chance
 from bqrl.planners.entropic import Entropic, plan_entropic
-from bqrl.planners.expected import note_tail, plan_expected, plan_mean
+from bqrl.planners.expected import low_tail, plan_expected, plan_mean
 from bqrl.planners.frontier import plan_capped, plan_frontier
 from bqrl.planners.greedy import plan_greedy
 from bqrl.planners.on_grid import plan_on_grid
@@ -222,14 +222,19 @@ def solve(
     begun = time.perf_counter()
     plan = solver.call(problem, goal, given)
     stored = problem if isinstance(problem, MDP) else None
-    plan = replace(plan, mdp=stored, units=None if goal.probability else problem.units)
-    if isinstance(goal, Quantile | Buffered) and isinstance(problem, MDP):  # other objectives are not returns
-        value, nominal = cut_to_possible(problem, [plan.value, plan.nominal]).tolist()
-        upper = None if plan.upper is None else max(value, float(cut_to_possible(problem, plan.upper)))
-        plan = replace(plan, value=value, nominal=nominal, upper=upper)
-    if isinstance(goal, Quantile) and attitude is None and isinstance(problem, MDP):
-        plan = note_tail(plan, problem)
-    return plan.with_time(time.perf_counter() - begun)
+    value, nominal, upper = plan.value, plan.nominal, plan.upper
+    settled = plan.law_upper is None and value == nominal == upper  # then they lie within the returns of the policy
+    if isinstance(goal, Quantile | Buffered) and stored is not None and not settled:  # other objectives are not returns
+        value, nominal = cut_to_possible(stored, [value, nominal]).tolist()
+        upper = None if upper is None else max(value, float(cut_to_possible(stored, upper)))
+    noted = isinstance(goal, Quantile) and attitude is None and stored is not None
+    plan = replace(
+        plan, value=value, nominal=nominal, upper=upper, mdp=stored, units=None if goal.probability else problem.units,
+        later=low_tail if noted else None, seconds=time.perf_counter() - begun,
+    )  # fmt: skip
+    if "cluster" in given:  # its workers may be gone when the notes are read
+        plan = replace(plan, facts=plan.notes, later=None)
+    return plan
 
 
 NAMED = tuple(name for name in inspect.signature(solve).parameters if name != "options")

@@ -14,8 +14,9 @@ import numpy as np
 from bqrl.checks import bad_type
 from bqrl.errors import PolicyError
 from bqrl.laws.law import Law
-from bqrl.loops.backward import plain_rows, sweep_rows, sweep_rows_threads
+from bqrl.loops.backward import sweep_rows, sweep_rows_threads
 from bqrl.loops.layout import Goal, Moves, Rows
+from bqrl.loops.plain import by_numpy, plain_rows
 from bqrl.loops.rollout import draw_many
 from bqrl.loops.threads import run_loop
 from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
@@ -42,7 +43,10 @@ class StepKernel:
             part = action[states] if action.size else action
             work = outcomes.unit.size * now.shape[1] // (2 if action.size else 1)
             given = rows, moves, None, goal, after, now[states], part
-            run_loop(work, sweep_rows, sweep_rows_threads, *given, plain=plain_rows)
+            if by_numpy(work):
+                plain_rows(*given)
+            else:
+                run_loop(work, sweep_rows, sweep_rows_threads, *given)
 
     def _means(self, outcomes: Outcomes, *, wanted: bool) -> FloatArray:
         """Return the mean reward of every row; zeros if they are not used."""

@@ -21,12 +21,12 @@ from bqrl.checks import bad_type, bad_value, numbers
 from bqrl.display import Charted
 from bqrl.errors import ArgumentTypeError
 from bqrl.laws.objectives import Buffered, Objective, Quantile, check_objective
-from bqrl.mdp.arrays import FloatArray
+from bqrl.mdp.arrays import FloatArray, read_only
 from bqrl.mdp.find_grid import cut_to_possible, lattice, returns_grid, rounded_grid
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.expected import risk_neutral
-from bqrl.planners.plan import Plan, freeze
+from bqrl.planners.plan import Plan
 from bqrl.planners.sweep import rounding_error
 from bqrl.planners.uncertain import half_radius, robust_value
 from bqrl.planners.worst_case import FIXED_POINTS, FixedPolicy, few_pairs, fixed_policy
@@ -79,7 +79,7 @@ class Stress(Charted):
 
     def __post_init__(self) -> None:
         for name in ("off", "value", "risk_neutral"):
-            object.__setattr__(self, name, freeze(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @property
     def columns(self) -> dict[str, FloatArray]:
@@ -172,7 +172,7 @@ def beside_others(held: Stress, policies: Mapping[str, Any], seconds: float) -> 
             policy = one_policy(mdp, given)
             check_rewards(policy, mdp)
             if _stress_seconds(mdp, goal, [policy], held.off) <= seconds:
-                found[name] = freeze(held_values(mdp, policy, goal, held.off))
+                found[name] = read_only(held_values(mdp, policy, goal, held.off))
     return replace(held, others=found)
 
 

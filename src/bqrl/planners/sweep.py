@@ -14,24 +14,25 @@ replaced by its best or worst case within the known support.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bqrl.laws.law import MASS_TOL, size_of
-from bqrl.loops.backward import plain_products, plain_rows, reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
+from bqrl.loops.backward import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
 from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
-from bqrl.loops.threads import THREADS_FROM, by_numpy, run_loop
-from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, per_model, read_only
-from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, by_products, row_shift
-from bqrl.mdp.model import MDP
+from bqrl.loops.plain import by_numpy, plain_products, plain_rows
+from bqrl.loops.threads import THREADS_FROM, run_loop
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, read_only
+from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, by_products, freeze, row_shift
+from bqrl.mdp.model import MDP, per_model
 from bqrl.mdp.stage import Stage
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.shared_rows import kinds_of, run_shared
-from bqrl.policies.target import TargetPolicy
+from bqrl.policies.target import TargetPolicy, action_dtype
 
 TIE_TOL = 1e-13  # values whose relative difference is at most this tie, and the mean decides
 SMALL_WORK = 200_000  # up to this product of outcomes and columns of a stage, all stages run in one compiled call
@@ -64,6 +65,10 @@ class Sweep:
     def actions(self) -> Sequence[ActionArray]:
         """The actions per stage (S, columns)."""
         return self.policy(0.0).actions
+
+    def frozen(self) -> Sweep:
+        """Return the sweep with read-only views of its arrays."""
+        return replace(self, **{part.name: freeze(getattr(self, part.name)) for part in fields(self)})
 
 
 class Found(NamedTuple):
@@ -121,7 +126,6 @@ class Layout:
         self.points = grid.points(0)
         self.points.flags.writeable = False
         self.largest = size_of(self.points[[0, -1]])  # size of the returns
-        self._begins = np.concatenate(([0], np.cumsum(grid.size[:-1])))
         self._table_starts: dict[int, IntArray] = {}
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
@@ -144,8 +148,7 @@ class Layout:
     def table_starts(self, extra: int) -> IntArray:
         """Return the position in one buffer at which the action table of each stage begins, shape (H + 1,)."""
         if extra not in self._table_starts:
-            starts = self.mdp.S * (self._begins + extra * np.arange(self._begins.size))
-            self._table_starts[extra] = read_only(starts)
+            self._table_starts[extra] = table_starts(self.mdp, self.grid, extra)
         return self._table_starts[extra]
 
     def mean_rewards(self, probability: FloatArray) -> FloatArray:
@@ -246,18 +249,19 @@ def sweep(
     layers = 2 if policy else 1  # values of all columns, then their means
     work = np.empty((2, mdp.S * layers * widest))  # this stage and the next one, alternating
     after = _fill_terminal(work, mdp.S, cost, layers, second)
-    actions: list[ActionArray] = []
+    begin = table_starts(mdp, grid, extra)
+    tables = Tables(np.empty(begin[-1] if policy else 0, action_dtype(mdp.A)), begin)
     values = [after[:, : cost.size].copy()] if keep else []
     means = [after[:, cost.size :].copy()] if keep and second is not None else []
     for h in range(mdp.H - 1, -1, -1):
         columns = int(grid.size[h]) + extra
         now = work[(mdp.H - h) % 2, : mdp.S * layers * columns].reshape(mdp.S, -1)
-        actions.append(np.empty((mdp.S, columns) if policy else (0, 0), action_dtype(mdp.A)))
+        action = tables.flat[begin[h] : begin[h + 1]].reshape((mdp.S, columns) if policy else (0, 0))
         worth = mdp.discount**h if second is None else 0.0  # rewards do not count towards a second cost
         stage = StageKernel(mdp, grid, h, kernel, ball, worth)
         if gain is not None:
             stage.mean_reward = gain[h]
-        stage.run(after, rule, now, actions[-1])
+        stage.run(after, rule, now, action)
         after = now
         if keep:
             values.append(now[:, :columns].copy())
@@ -265,17 +269,27 @@ def sweep(
             means.append(now[:, columns:].copy())
         if tick is not None:
             tick(h)
-    done = _sweep_of(grid, extra, at_start(mdp.mu, after), tuple(actions[::-1]) if policy else None)
+    tables.flat.flags.writeable = False
+    done = _sweep_of(grid, extra, at_start(mdp.mu, after), tables if policy else None)
     stored = tuple(values[::-1]) if keep else None
     return replace(done, values=stored, means=tuple(means[::-1]) if means else None)
 
 
-def _sweep_of(grid: Grid, extra: int, root: FloatArray, tables: tuple[ActionArray, ...] | None) -> Sweep:
+def _sweep_of(
+    grid: Grid, extra: int, root: FloatArray, tables: tuple[ActionArray, ...] | Tables | None
+) -> Sweep:  # fmt: skip
     """Return a sweep from the averages at the root, which end with the means if there are tables."""
     columns = root.size // (1 if tables is None else 2)
     return Sweep(
         grid=grid, extra=extra, root=root[:columns], mean=None if tables is None else root[columns:], tables=tables
     )
+
+
+def table_starts(mdp: MDP, grid: Grid, extra: int) -> IntArray:
+    """Return the position in one buffer at which the action table (S, columns) of each stage begins, shape (H + 1,)."""
+    starts = mdp.S * np.concatenate(([0], np.cumsum(grid.size[:-1] + extra)))
+    starts.flags.writeable = False
+    return starts
 
 
 def fits_one_call(mdp: MDP, columns: int) -> bool:
@@ -332,7 +346,9 @@ class StageKernel:
             self.ball = ball._replace(half=np.array(ball.half[h]), missing=missing)
         first = int(mdp.row_start[0 if mdp.stationary else h * mdp.S * mdp.A])
         self.own = kernel is mdp.probability
-        self.h, self.probability = h, read_only(kernel[first : first + self.stage.successor.size])
+        self.h, self.probability = h, self.stage.probability
+        if not self.own:
+            self.probability = read_only(kernel[first : first + self.stage.successor.size])
         self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * worth
 
     def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray, first: int = 0) -> None:
@@ -354,11 +370,11 @@ class StageKernel:
                 every = Rows(self.stage.row_start, self.stage.successor, self.probability)
                 run_shared(self.mdp, kinds, every, self.moves, goal, after, now, action, begin)
                 return
-        rows = Rows(start, self.stage.successor, self.probability)
-        plain = plain_rows if self.ball is None else None
-        run_loop(
-            work, sweep_rows, sweep_rows_threads, rows, self.moves, self.ball, goal, after, now, action, plain=plain
-        )
+        arguments = Rows(start, self.stage.successor, self.probability), self.moves, self.ball, goal, after, now, action
+        if self.ball is None and by_numpy(work):
+            plain_rows(*arguments)
+        else:
+            run_loop(work, sweep_rows, sweep_rows_threads, *arguments)
 
     def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray, begin: int) -> None:
         """Run one matrix product per block of states, for values and means together; then shift rows and take minima."""

@@ -26,7 +26,7 @@ from bqrl.laws.law import MASS_TOL, Law, Margin
 from bqrl.laws.objectives import Quantile, check_levels
 from bqrl.mdp.arrays import FloatArray
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, cut_to_possible, lattice, returns_grid, rounded_grid
-from bqrl.mdp.grid import Grid, Lattice
+from bqrl.mdp.grid import Grid, Lattice, freeze
 from bqrl.mdp.model import MDP
 from bqrl.mdp.unstored import StepModel
 from bqrl.planners.cluster import Cluster
@@ -36,7 +36,7 @@ from bqrl.planners.expected import is_settled, risk_neutral
 from bqrl.planners.facts import Bracketed, Fact, NeutralWins, StoredInSingle, Tied
 from bqrl.planners.on_demand import SINGLE, OnDemand, narrows, stage_line, values_first
 from bqrl.planners.options import Folder, Gap, MaxBytes, Pairs, Points, Precision, Tick
-from bqrl.planners.plan import Plan, equal_values, freeze
+from bqrl.planners.plan import Plan, equal_values
 from bqrl.planners.room import MAX_BYTES, Room, check_memory, check_room
 from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep, sweep_bytes, sweep_work
 from bqrl.policies.earned import EarnedPolicy
@@ -67,6 +67,8 @@ class LevelCurve(Charted):
     def __post_init__(self) -> None:
         for one in fields(self):
             object.__setattr__(self, one.name, freeze(getattr(self, one.name)))
+        if isinstance(self.sweep, Sweep):
+            object.__setattr__(self, "sweep", self.sweep.frozen())
 
     @property
     def exact(self) -> bool:
@@ -328,7 +330,7 @@ def plan_from_curve(curve: GuaranteeCurve, tau: float) -> Plan:
     notes += _stored_in_single(curve)
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
-        upper=max(curve.upper(tau), value), nominal=value, certain=certain, exact=False, notes=tuple(notes),
+        upper=max(curve.upper(tau), value), nominal=value, certain=certain, exact=False, facts=tuple(notes),
         mdp=curve.mdp, units=curve.mdp.units, details={"curve": curve},
     )  # fmt: skip
 
@@ -346,7 +348,7 @@ def _exact_plan(curve: GuaranteeCurve, tau: float, policy: Policy, law: Law) -> 
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, value=value, upper=upper, nominal=value,
         certain=certain, exact=True, mdp=curve.mdp if isinstance(curve.mdp, MDP) else None, units=curve.mdp.units,
-        notes=(*notes, *_stored_in_single(curve)), details=details,
+        facts=(*notes, *_stored_in_single(curve)), details=details,
     )  # fmt: skip
 
 

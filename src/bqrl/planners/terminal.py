@@ -183,7 +183,7 @@ def plan_by_cost(
         notes = (Bracketed(points=int(columns.size[0]), by_choice=lattice(mdp) is not None),)
     return Plan(
         objective=objective, planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
-        upper=max(value, bound), nominal=value, certain=True, exact=exact is not None, notes=notes, details={"target": target},
+        upper=max(value, bound), nominal=value, certain=True, exact=exact is not None, facts=notes, details={"target": target},
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from bqrl.display import Charted, format_number
 from bqrl.errors import ArgumentError, GridError
 from bqrl.laws.law import Law, reaches, size_of
 from bqrl.laws.objectives import Buffered, Objective, Quantile, check_objective
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.find_grid import cut_to_possible, lattice, rounded_grid
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP, check_mdp
@@ -41,7 +41,7 @@ from bqrl.mdp.outcomes import REWARD, check_known
 from bqrl.planners.buffered import plan_buffered
 from bqrl.planners.evaluate import law_bracket
 from bqrl.planners.expected import best_mean
-from bqrl.planners.plan import Plan, freeze
+from bqrl.planners.plan import Plan
 from bqrl.planners.room import MAX_BYTES, check_memory, exact_grid
 from bqrl.planners.sweep import Sweep, best_column, rounding_error, sweep, sweep_work
 from bqrl.planners.terminal import MeanCVaR, cost_sweep, plan_mean_cvar
@@ -181,7 +181,7 @@ class Tradeoff(Charted):
 
     def __post_init__(self) -> None:
         for name in ("guarantee", "mean", "bound", "shortfall"):
-            object.__setattr__(self, name, freeze(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def rows(self) -> list[dict[str, float]]:
         """Return one row per guarantee: the best mean found, its proven bound, and the probability of falling short."""

@@ -95,9 +95,9 @@ def plan_uncertain(
             given = plan_buffered(mdp, tau, beta, points=points, max_bytes=max_bytes)
         alone = {"joint_lower": given.value, "joint_kernel": mdp.staged().probability}  # the only kernel of the ball
         # Ties can be decided in exact fractions only for plans without a ball, so that remedy is left out.
-        notes = tuple(Tied() if isinstance(note, Tied) else note for note in given.notes)
+        facts = tuple(Tied() if isinstance(note, Tied) else note for note in given.facts)
         details = given.details | (alone if attitude == "optimistic" else {})
-        return replace(given, attitude=attitude, notes=notes, details=details)
+        return replace(given, attitude=attitude, facts=facts, details=details)
     if missing is not None:
         if attitude != "robust":
             raise bad_value(
@@ -135,7 +135,7 @@ def _plan_quantile(
     target, upper = columns.points(0)[[best, highest]].tolist()
     policy = done.policy(target)
     law, law_upper = law_bracket(mdp, policy)
-    nominal, details = law.quantile(tau), {"shortfall": done.root[:-1]}
+    nominal, details = law.quantile(tau), {"shortfall": read_only(done.root[:-1])}
     certain = certain and is_settled(law, tau, 0.0, rounding_error(mdp))
     notes: list[Fact] = [] if certain else [Tied()]
     if optimistic:
@@ -151,7 +151,7 @@ def _plan_quantile(
     notes += rounding_notes(columns)
     return Plan(
         objective=Quantile(tau), planner="target", policy=policy, law=law, law_upper=law_upper, value=value, upper=upper,
-        nominal=nominal, certain=certain, exact=columns.exact, attitude=attitude, notes=tuple(notes), details=details,
+        nominal=nominal, certain=certain, exact=columns.exact, attitude=attitude, facts=tuple(notes), details=details,
     )  # fmt: skip
 
 
@@ -201,7 +201,7 @@ def _plan_optimistic_buffered(mdp: MDP, tau: float, beta: float, half: FloatArra
         objective=quantile_objective(tau, beta),
         planner="target", policy=policy, law=law, law_upper=law_upper, value=nominal, upper=upper,
         nominal=nominal, certain=error <= GAP_TOL * size_of(search.targets), exact=columns.exact, attitude="optimistic",
-        notes=rounding_notes(columns), details=details,
+        facts=rounding_notes(columns), details=details,
     )  # fmt: skip
 
 
@@ -250,7 +250,7 @@ def _plan_robust_buffered(
         objective=quantile_objective(tau, beta),
         planner="target", policy=policy, law=law, law_upper=law_upper, value=value,
         upper=max(value, upper), nominal=own, certain=error <= GAP_TOL * size_of(targets), exact=columns.exact,
-        attitude="robust", notes=notes,
+        attitude="robust", facts=notes,
     )  # fmt: skip
 
 

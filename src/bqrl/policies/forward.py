@@ -17,9 +17,10 @@ from numba import get_num_threads
 
 from bqrl.errors import SizeError
 from bqrl.loops.layout import Moves, Rows
-from bqrl.loops.rollout import plain_mass, push_mass, push_mass_threads
+from bqrl.loops.plain import by_numpy, plain_mass
+from bqrl.loops.rollout import push_mass, push_mass_threads
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, per_structure, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.find_grid import refit_grid, returns_grid
 from bqrl.mdp.grid import (
     BLOCK_BYTES,
@@ -34,7 +35,7 @@ from bqrl.mdp.grid import (
     merge_close,
     row_shift,
 )
-from bqrl.mdp.model import MDP
+from bqrl.mdp.model import MDP, per_structure
 from bqrl.mdp.outcomes import REWARD
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.mixture import MixturePolicy
@@ -136,12 +137,15 @@ def push_stage(
 ) -> None:
     """Run `push_mass` on the action tables of a stage (S, columns), with threads if the stage is large."""
     work = rows.successor.size * len(mass) // (rows.start.size - 1) * out.shape[1]
-    arguments = rows, moves, read_only(np.ascontiguousarray(action)).reshape(-1), column, mass, out
+    flat = np.ascontiguousarray(action).reshape(-1)
+    if by_numpy(work):
+        plain_mass(rows, moves, flat, column, mass, out)
+        return
+    arguments = rows, moves, read_only(flat), column, mass, out
     run_loop(
         work,
         lambda: push_mass(*arguments, (0, out.shape[1]), False),
         lambda: push_mass_threads(*arguments, get_num_threads()),
-        plain=lambda: plain_mass(*arguments),
     )
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from bqrl.errors import PolicyError
-from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, action_dtype, read_only
+from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.model import MDP
 from bqrl.policies.pairs import limited_pairs
 from bqrl.policies.protocol import THIS_MODEL, Policy, check_fits, check_rewards
+from bqrl.policies.target import action_dtype
 
 
 class MarkovPolicy(Policy):

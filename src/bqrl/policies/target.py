@@ -18,6 +18,11 @@ from bqrl.mdp.paid import Fault
 from bqrl.policies.protocol import Policy
 
 
+def action_dtype(A: int) -> type[np.int16] | type[np.int32]:
+    """Return the integer type of tables with `A` actions: 16 bits where they fit."""
+    return np.int16 if A <= 2**15 else np.int32
+
+
 class StageTables(Sequence[ActionArray]):
     """Action tables (S, columns) of all stages that are computed when a stage is asked for; see planners/on_demand.py."""
 

@@ -28,9 +28,9 @@ from bqrl.results.charts import curves_chart, with_charts
 from bqrl.results.decisions import policy_files
 from bqrl.results.learning_curves import MAX_BLOCKS, averaged_curve, learner_colours, thinning_note
 from bqrl.results.plans import POLICY_FILES, in_one_line, objective_name
-from bqrl.results.result import Result, ResultTable, asked_for, chart_files, saved_bytes
+from bqrl.results.result import Result, ResultTable, Shown, asked_for, chart_files, saved_bytes
 from bqrl.results.views import experiment_view
-from bqrl.results.words import Words, learning_sentences, order_of
+from bqrl.results.words import Words, learning_sentences, order_of, tell_apart
 from bqrl.study.problems import file_name
 from bqrl.study.scores import Contender, Experiment, late_return
 from bqrl.study.suite import Suite, same_columns
@@ -373,3 +373,24 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         return {"returns": chart}
     cost = "What learning costs, summed over the episodes"
     return {"promises": chart, "gaps": experiment_view(experiment, "gap", words=words, title=cost)}
+
+
+def show_learning(
+    parts: Mapping[str, Learned], document: Mapping[str, Any], result: Result | None, first: int
+) -> Shown:  # fmt: skip
+    """What a command shows of runs on one or more problems; `first` is the first seed."""
+    found = next(iter(parts.values()))
+    experiment, words = found.experiment, found.words
+    goal, seeds = experiment.objective.label, len(experiment.seeds)
+    counts = f"{words.count('episode', experiment.episodes)}, {words.count('seed', seeds)} from {first}"
+    if len(parts) > 1:
+        tables, lines = [*suite_tables(parts, document).values()], [document["meaning"]]
+        return Shown(document, result, f"{len(parts)} problems; {goal}, {counts}", tables[::-1], lines)
+    lines = [document["meaning"]]
+    for pair in document["beats"][: int(seeds > 1)]:
+        probability, _ = tell_apart(pair["probability"], 1.0)
+        beats = f"{pair['learner']} beats {pair['other']} with probability {probability}"
+        lines.append(f"A run of {beats} (all pairs of seeds; ties count one half).")
+    who = f"{experiment.learners[0].label}, " if found.alone else ""
+    header = f"{words.title}: {in_one_line(document['model'], words)}; {who}{goal}, {counts}"
+    return Shown(document, result, header, [learner_tables(found, document)["learners"]], lines)

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from bqrl.checks import choice
-from bqrl.display import Watch, format_number, level_name, percent, plural
+from bqrl.display import format_number, level_name, percent, plural
 from bqrl.errors import PolicyError, SizeError
 from bqrl.laws.law import Law
 from bqrl.laws.objectives import Buffered, Objective, Quantile
@@ -25,6 +25,7 @@ from bqrl.planners.stress import Stress
 from bqrl.planners.target import GuaranteeCurve
 from bqrl.policies.protocol import THIS_MODEL, Policy
 from bqrl.policies.tables import wide_rows
+from bqrl.progress import progress_bar
 from bqrl.results.charts import with_charts
 from bqrl.results.decisions import MAX_WIDE, decision_table, policy_files, rule_overview, rule_sentences
 from bqrl.results.plan_charts import plan_charts, plan_key, policy_chart, trade_chart
@@ -68,20 +69,28 @@ POLICY_FILES = (  # with `objective_name`
 
 
 def show_plans(
-    mdp: MDP, words: Words, goals: Sequence[Objective], settings: Mapping[str, Any], watch: Watch, *,
-    off: float | None = None, policies: Mapping[str, Any] | None = None, below: float | None = None, usual: bool = True,
-    folder: Path | None = None, sheet: Path | None = None, decimal: str = ".",
+    mdp: MDP, words: Words, goals: Sequence[Objective], settings: Mapping[str, Any], *, off: float | None = None,
+    policies: Mapping[str, Any] | None = None, below: float | None = None, usual: bool = True, folder: Path | None = None,
+    sheet: Path | None = None, decimal: str = ".", notices: Iterable[str] = (), progress: bool | None = None,
 ) -> Shown:  # fmt: skip
     """Plan for every objective, compare, and describe the plans; write the decisions of the first plan to `sheet`.
 
-    The result is made only if there is a `folder`, which the caller writes. The other arguments are those of `solve_goals`.
+    The result is made only if there is a `folder`, which the caller writes. `notices` are shown before the work begins, and
+    `progress` as by `learn`. The other arguments are those of `solve_goals`.
     """
     choice(decimal, "decimal", (".", ","))
     check_folder(folder, "plan", plan_files(goals))
     if sheet is not None:
         check_sheet(sheet)
-    solved = solve_goals(mdp, words, goals, settings, watch, off=off, policies=policies or {}, below=below, usual=usual)
-    result = replace(plan_result(with_chart_data(solved, watch)), decimal=decimal) if folder is not None else None
+    result: Result | None = None
+    with progress_bar(progress) as watch:
+        for notice in notices:
+            watch.say(f"bqrl: {notice}", detail=-1)
+        solved = solve_goals(
+            mdp, words, goals, settings, watch, off=off, policies=policies or {}, below=below, usual=usual
+        )
+        if folder is not None:
+            result = replace(plan_result(with_chart_data(solved, watch)), decimal=decimal)
     document, overviews = plan_document(solved), list[ResultTable]()
     if settings["rule"] is not None:
         overviews = [table for plan in solved.plans if (table := rule_overview(plan, words)) is not None]

@@ -106,10 +106,10 @@ class Shown(NamedTuple):
     """What a command shows: a document for --json, a header, tables and lines for the console, and a result for the folder."""
 
     document: Any
-    result: Result | None
-    header: str
-    tables: Sequence[ResultTable]
-    lines: Sequence[str]
+    result: Result | None = None
+    header: str = ""
+    tables: Sequence[ResultTable] = ()
+    lines: Sequence[str] = ()
 
 
 def is_shown(when: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:

@@ -106,7 +106,7 @@ def _plan_goals(mdp: MDP, planners: Mapping[Objective, str], settings: Mapping[s
         watch.phase(f"planning{expected}", mdp.H)
         curve = guarantee_curve(mdp, shown, tick=lambda _: watch.tick(), **limits)
         tracked = watch.track(levels, "evaluating the policies")
-        return [curve.plan(tau).with_time(time.perf_counter() - begun) for tau in tracked]
+        return [replace(curve.plan(tau), seconds=time.perf_counter() - begun) for tau in tracked]
     return [solve(mdp, goal, planner=planners[goal], **options) for goal in watch.track(list(planners), "planning")]
 
 
@@ -137,6 +137,11 @@ def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, An
         margins={plan_key(plan): smaller_margins(mdp, plan, MARGIN_SECONDS) for plan in plans},
         seconds=sum(plan.seconds for plan in plans),
     )  # fmt: skip
+
+
+def distinct_goals(goals: Iterable[Objective]) -> list[Objective]:
+    """The objectives, each once, by name and level."""
+    return sorted(set(goals), key=lambda goal: (goal.name, getattr(goal, "tau", 0.0)))
 
 
 def check_goals(goals: Sequence[Objective]) -> None:

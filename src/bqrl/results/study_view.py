@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,18 +18,21 @@ from bqrl.display import PROVEN, format_number, level_name
 from bqrl.envs import about
 from bqrl.laws.objectives import Quantile
 from bqrl.planners.curve import guarantee_curve
+from bqrl.progress import ProgressBar
 from bqrl.results import charts
 from bqrl.results.charts import Curve, Selector, altair, by_label, chart_of, lines, tooltips, view_filter, with_title
 from bqrl.results.learning_curves import learner_colours, mean_curve, thinning_note
+from bqrl.results.page import PAGE, page
 from bqrl.results.plan_charts import LEVEL_TITLE, Steps, policy_chart
-from bqrl.results.result import Result, ResultTable, Sentence, chart_files
+from bqrl.results.result import Result, ResultTable, Sentence, Shown, chart_files
 from bqrl.results.views import experiment_view
 from bqrl.results.words import Words, cell, list_words, order_of, two_decimals
 from bqrl.study.problems import Problem, file_name
 from bqrl.study.scores import Experiment, band_name
 from bqrl.study.spec import Spec
-from bqrl.study.study import Study
+from bqrl.study.study import Study, run_study
 from bqrl.study.tables import policy_table, shown_states, study_tables
+from bqrl.study.workers import Workers
 from bqrl.theory.perturbation import reward_spans
 from bqrl.versions import versions
 
@@ -93,6 +97,10 @@ class StudyView:
             left_out=left_out,
         )
         return charts.with_charts(result, self.charts, FIGURES, images)
+
+    def console_tables(self, result: Result) -> list[ResultTable]:
+        """The tables of the result that the console shows."""
+        return []
 
     def problem_title(self, variant: str) -> str:
         """Name of the problem or of one of its variants."""
@@ -411,3 +419,17 @@ def words_of(problem: Problem) -> Words:
         return Words.of(problem.model)
     known = about(problem.name)
     return Words(title=problem.name, unit=known.unit, stage=known.stage)
+
+
+def show_study(spec: Spec, folder: Path, workers: Workers, kind: type[StudyView], bar: ProgressBar) -> Shown:
+    """Run a study, continue where it stopped, and describe it; the result has the charts and the page."""
+    with bar as watch:
+        view = kind(run_study(spec, folder, workers, watch))
+        watch.phase("drawing the charts and the page")
+        result = view.result()
+        try:
+            result = replace(result, files={**result.files, PAGE: page(result).encode()})
+        except ImportError as error:
+            result = replace(result, left_out=[*result.left_out, str(error)])
+    document = {"settings": result.settings, "sentences": result.sentences, **result.details}
+    return Shown(document, result, tables=view.console_tables(result), lines=[line.text for line in result.lines])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from itertools import chain, product
@@ -17,15 +16,16 @@ from typing import Any, overload
 import cloudpickle
 import numpy as np
 
-from bqrl.checks import bad_type, flag, is_one_line, one_line, whole
+from bqrl.checks import bad_type, is_one_line, one_line, whole
 from bqrl.display import Watch
 from bqrl.errors import ArgumentError, ArgumentTypeError
 from bqrl.laws.objectives import Objective, check_objective
 from bqrl.learners.code import learner_code
 from bqrl.learners.registry import check_params, find_learner
 from bqrl.learners.run import DELTA, EPISODES, TAU, Run
+from bqrl.progress import progress_bar
 from bqrl.study.problems import Problem, source_of
-from bqrl.study.runner import Bar, Batch, Engine, Job
+from bqrl.study.runner import Batch, Engine, Job
 from bqrl.study.scores import Contender, Experiment
 from bqrl.study.store import RunSpec, Store
 from bqrl.study.suite import Suite
@@ -138,8 +138,7 @@ def compare(
         label = one.label if len(several) == 1 else f"{name}, {one.label}"
         steps = iter([Batch("learning", batch)])
         jobs.append(Job(label=label, steps=steps, total_runs=len(batch), total_episodes=len(batch) * first.total))
-    shown = sys.stderr.isatty() if progress is None else flag(progress, "progress")
-    bar = Bar() if shown and watch is None else nullcontext(watch or Watch())
+    bar = progress_bar(progress) if watch is None else nullcontext(watch)
     try:
         with bar as watch, nullcontext() if folder is None else Store(folder, watch.say) as store:
             engine = Engine(jobs, store, workers, watch, strict=True)

@@ -15,9 +15,6 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
 from bqrl.display import Watch, clock, count_of
 from bqrl.learners.record import Record
 from bqrl.planners.cluster import LostWorkersError, UnusableWorkerError
@@ -28,28 +25,6 @@ LOOK_SECONDS = 0.25
 EVIDENCE_SECONDS = 3.0  # time after which the pace of an unfinished run counts
 
 T = TypeVar("T")
-
-
-class Bar(Watch):
-    """A progress bar on standard error: the episodes played, and the forecast of the time left."""
-
-    def __init__(self) -> None:
-        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task("starting")
-
-    def show(self, engine: Any) -> None:
-        """Show how far the runs of an engine are."""
-        done, total = engine.episodes()
-        text = f"{done} of {count_of('episode', total)}, {clock(engine.seconds, engine.seconds_left())}"
-        self._bar.update(self._task, completed=done, total=total, description=text)
-
-    def __enter__(self) -> Bar:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
 
 
 def described(error: BaseException) -> str:

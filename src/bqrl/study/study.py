@@ -18,8 +18,8 @@ from bqrl.laws.law import size_of
 from bqrl.laws.objectives import Objective, Quantile, check_objective
 from bqrl.learners.record import Record, capped_reference
 from bqrl.learners.score import optimum, scoring_grid
-from bqrl.mdp.arrays import IntArray, per_model
-from bqrl.mdp.model import MDP
+from bqrl.mdp.arrays import IntArray
+from bqrl.mdp.model import MDP, per_model
 from bqrl.planners.confidence import log_buffer
 from bqrl.planners.curve import guarantee_curve
 from bqrl.planners.expected import best_mean

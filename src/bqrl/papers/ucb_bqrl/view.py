@@ -7,6 +7,7 @@ chance. A larger difference has a cause; if the cause is not known, the view say
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,7 +20,7 @@ from bqrl.planners.greedy import plan_greedy
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.results.charts import BLUE, RED, chart_of, lines
 from bqrl.results.plan_charts import Steps
-from bqrl.results.result import ResultTable
+from bqrl.results.result import Result, ResultTable
 from bqrl.results.study_view import StudyView
 from bqrl.results.words import sentence, two_decimals
 from bqrl.study.scores import MEASURES
@@ -40,6 +41,11 @@ COLUMNS = "where level what label printed ours ours_std difference further_mean 
 TITLES = {
     "level": "τ", "label": "learner", "ours_std": "standard deviation", "further_mean": "further seeds, mean",
     "further_std": "further seeds, standard deviation",
+}  # fmt: skip
+
+CONSOLE = {  # columns of the printed numbers that the console shows, by title
+    "where": "where", "level": "level", "label": "label", "printed": "printed", "ours": "ours", "ours_std": "ours_std",
+    "further seeds": "further_mean", "further seeds_std": "further_std",
 }  # fmt: skip
 
 
@@ -121,6 +127,11 @@ class View(StudyView):
         return (
             {"printed_numbers": ResultTable(rows, titles=TITLES, caption=caption)} if rows else {}
         ) | super().tables()
+
+    def console_tables(self, result: Result) -> list[ResultTable]:
+        """Return the printed numbers beside ours."""
+        printed = result.tables.get("printed_numbers", ResultTable([]))
+        return [replace(printed, rows=[{name: row[key] for name, key in CONSOLE.items()} for row in printed.rows])]
 
     def charts(self) -> dict[str, Any]:
         """Return the charts of every study and the appendix figure of the paper."""
