@@ -225,7 +225,7 @@ class Envelope(Learner):
         reached = self.reached[: min(WINDOW, self.tried)] if self.tried else np.array([self.target])
         ends = np.searchsorted(self.targets[:-1], np.quantile(reached, (self.tau / 2.0, (1.0 + self.tau) / 2.0)))
         present = np.abs(self.targets - self.target).argmin()
-        rivals = np.union1d(np.linspace(*ends, self.most_rivals - 1).round().astype(int), present)
+        rivals = np.union1d(np.linspace(ends[0], ends[1], self.most_rivals - 1).round().astype(int), present)
         count, rounds = self._tests()[0], max(1, int(math.log2(rivals.size)))
         kept = rivals.size >> min(rounds - 1, rounds * max(0, self.t - self.last) // max(1, self.aimed.size))
         values = [self._tested(k) if count[k] else math.inf for k in rivals.tolist()]
