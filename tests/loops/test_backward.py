@@ -91,7 +91,7 @@ def test_a_stage_by_rows_and_by_products(seed):
     out, action = np.empty((S, 2 * n)), np.empty((S, n), np.int16)
     rows, moves = stage_rows(row_start, successor, P.ravel()), Moves(np.repeat(shift, S), NO_JUMPS)
     goal = Goal(reward, 0.0, 1e-13, 1e-13)
-    sweep_rows(rows, moves, NO_BALL, goal, both, out, action)
+    sweep_rows(rows, moves, NO_BALL, goal, both, out, action, np.arange(len(out)))
     assert np.allclose(out[:, :n], wanted.min(axis=1))
     assert np.array_equal(action, wanted.argmin(axis=1))
     assert np.allclose(out[:, n:], np.take_along_axis(wanted_mean, action[:, None].astype(int), axis=1)[:, 0])
@@ -102,11 +102,11 @@ def test_a_stage_by_rows_and_by_products(seed):
     alone, no_action = np.empty((S, n)), np.empty((0, 0), np.int16)
     reduce_rows(P @ value, shift, exists, goal, alone, no_action)
     assert np.allclose(alone, out[:, :n])
-    sweep_rows(rows, moves, NO_BALL, goal, value, alone, no_action)
+    sweep_rows(rows, moves, NO_BALL, goal, value, alone, no_action, np.arange(len(out)))
     assert np.allclose(alone, out[:, :n])
     table = np.clip(np.arange(n)[None, :] + np.unique(shift)[:, None], 0, m - 1)
     which = np.repeat(np.searchsorted(np.unique(shift), shift), S)
-    sweep_rows(rows, Moves(which, table), NO_BALL, goal, both, again, again_action)
+    sweep_rows(rows, Moves(which, table), NO_BALL, goal, both, again, again_action, np.arange(len(out)))
     assert np.allclose(again, out)
 
 
@@ -117,7 +117,7 @@ def test_any_number_of_outcomes_adds_up_in_order(k, shift):
     after, p, successor = rng.random((4, 10)), rng.random(k), rng.integers(0, 4, k).astype(np.int32)
     now, action = np.empty((1, 12)), np.empty((1, 6), np.int16)
     rows, moves = stage_rows(np.array([0, k]), successor, p), Moves(np.full(k, shift), NO_JUMPS)
-    sweep_rows(rows, moves, NO_BALL, Goal(np.zeros(1), 0.0, 1e-13, 1e-13), after, now, action)
+    sweep_rows(rows, moves, NO_BALL, Goal(np.zeros(1), 0.0, 1e-13, 1e-13), after, now, action, np.arange(len(now)))
     columns = np.clip(np.arange(6) + shift, 0, 4)
     wanted = np.zeros(12)
     for i in range(k):  # in this order, so the bits agree
@@ -130,7 +130,7 @@ def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
     after, now, action = np.array([[0.5, 0.5, 0.0, 0.0]]), np.empty((1, 4)), np.empty((1, 2), np.int16)
     rewards = np.array([1.0, 2.0, 2.0])
     rows, moves = stage_rows(row_start, successor, np.ones(3)), Moves(np.zeros(3, np.int64), NO_JUMPS)
-    sweep_rows(rows, moves, NO_BALL, Goal(rewards, 0.0, 1e-13, 1e-13), after, now, action)
+    sweep_rows(rows, moves, NO_BALL, Goal(rewards, 0.0, 1e-13, 1e-13), after, now, action, np.arange(len(now)))
     assert action.tolist() == [[1, 1]]
     assert now.tolist() == [[0.5, 0.5, 2.0, 2.0]]
 
@@ -153,7 +153,7 @@ def test_a_stage_by_numpy_has_the_same_bits(seed, monkeypatch):
         found = []
         for run in (sweep_rows, plain_rows):
             now, action = np.ones((S, layers * n), after.dtype), np.ones((S, n) if layers == 2 else (0, 0), np.int16)
-            run(rows, moves, NO_BALL, goal, after, now, action)
+            run(rows, moves, NO_BALL, goal, after, now, action, np.arange(S))
             found.append((now.tobytes(), action.tobytes()))
         assert found[0] == found[1]
     found = []
@@ -170,7 +170,7 @@ def test_a_stage_by_numpy_requires_little_memory():
     rows, moves = stage_rows(np.arange(S + 1), np.zeros(S), np.ones(S)), Moves(np.zeros(S, np.int64), NO_JUMPS)
     after, now, action = np.ones((S, 2 * n)), np.empty((S, 2 * n)), np.empty((S, n), np.int16)
     tracemalloc.start()
-    plain_rows(rows, moves, NO_BALL, Goal(np.zeros(S), 0.0, 1e-13, 1e-12), after, now, action)
+    plain_rows(rows, moves, NO_BALL, Goal(np.zeros(S), 0.0, 1e-13, 1e-12), after, now, action, np.arange(len(now)))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (now == after).all()
@@ -189,7 +189,7 @@ def test_a_stage_over_threads_has_the_same_bits(half):
     found = []
     for run in (sweep_rows, sweep_rows_threads):
         now, action = np.empty((S, 2 * n)), np.empty((S, n), np.int16)
-        run(rows, moves, ball, goal, after, now, action)
+        run(rows, moves, ball, goal, after, now, action, np.arange(S))
         found.append((now, action))
     assert np.array_equal(found[0][0], found[1][0])
     assert np.array_equal(found[0][1], found[1][1])

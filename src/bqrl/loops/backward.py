@@ -233,7 +233,7 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
         fill_unreached(s, now, action)
 
 
-def plain_rows(rows, moves, ball, goal, after, now, action):
+def plain_rows(rows, moves, ball, goal, after, now, action, states):
     """Do the work of `sweep_rows` without a ball by NumPy: each outcome of many rows at once, in the same order."""
     S, A = now.shape[0], (rows.start.size - 1) // now.shape[0]
     block = max(1, PLAIN_BLOCK // (A * now.shape[1]))
@@ -242,11 +242,15 @@ def plain_rows(rows, moves, ball, goal, after, now, action):
             part, own = slice(s, s + block), slice(s * A, (s + block) * A)
             within = rows._replace(start=rows.start[s * A : (s + block) * A + 1])
             one = goal._replace(mean_reward=goal.mean_reward[own])
-            plain_rows(within, moves, ball, one, after, now[part], action[part])
+            listed = states[(states >= s) & (states < s + block)] - s
+            plain_rows(within, moves, ball, one, after, now[part], action[part], listed)
         return
     layers = 2 if action.size > 0 else 1
     n, n_next = now.shape[1] // layers, after.shape[1] // layers
-    source, outcomes, columns = after.reshape(-1, layers, n_next), np.diff(rows.start), np.arange(n)
+    source, columns = after.reshape(-1, layers, n_next), np.arange(n)
+    outcomes = np.zeros((S, A), np.int64)
+    outcomes[states] = np.diff(rows.start).reshape(S, A)[states]
+    outcomes = outcomes.reshape(-1)
     total = np.zeros((outcomes.size, n, layers))
     for k in range(outcomes.max(initial=0)):
         q = np.flatnonzero(outcomes > k)
@@ -291,10 +295,10 @@ def _plain_best(total, exists, goal, now, action):
 
 
 @njit(cache=True)
-def sweep_rows(rows, moves, ball, goal, after, now, action):
-    """Call `sweep_state` for every state."""
+def sweep_rows(rows, moves, ball, goal, after, now, action, states):
+    """Call `sweep_state` for every state in `states`; the others keep what they hold."""
     pages, scratch = Pages(after, now, action), scratch_for(after, now, ball)
-    for s in range(now.shape[0]):
+    for s in states:
         sweep_state(s, rows, moves, ball, goal, pages, scratch)
 
 
@@ -305,10 +309,10 @@ def call_sweep_state(s, rows, moves, ball, goal, pages, scratch):
 
 
 @njit(cache=True, parallel=True)
-def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
-    """Call `sweep_state` for every state, over threads."""
-    for s in prange(now.shape[0]):
-        call_sweep_state(s, rows, moves, ball, goal, Pages(after, now, action), scratch_for(after, now, ball))
+def sweep_rows_threads(rows, moves, ball, goal, after, now, action, states):
+    """Do the work of `sweep_rows` over threads."""
+    for i in prange(states.size):
+        call_sweep_state(states[i], rows, moves, ball, goal, Pages(after, now, action), scratch_for(after, now, ball))
 
 
 @njit(cache=True)

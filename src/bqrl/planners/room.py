@@ -341,7 +341,8 @@ def _rate(model: Model, grid: Grid, *, means: bool) -> float:
         rows, moves = _sampled(model, grid, h, count)
         goal = goal_on(grid)._replace(mean_reward=np.zeros(count * model.A))
         work = rows.successor.size * n
-        run = partial(run_loop, work, sweep_rows, sweep_rows_threads, rows, moves, None, goal, after, now, action)
+        given = rows, moves, None, goal, after, now, action, np.arange(count)
+        run = partial(run_loop, work, sweep_rows, sweep_rows_threads, *given)
     times = []
     for _ in range(2):  # the first may include compilation
         begun = time.perf_counter()

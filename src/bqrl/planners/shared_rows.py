@@ -125,14 +125,20 @@ def _mix(place: IntArray, successor: IntArray, probability: FloatArray, units: I
 
 
 def run_shared(
-    mdp: MDP, kinds: Kinds, rows: Rows, moves: Moves, goal: Goal, after: Any, now: Any, action: ActionArray, begin: int
-) -> None:
+    mdp: MDP, kinds: Kinds, rows: Rows, moves: Moves, goal: Goal, after: Any, now: Any, action: ActionArray, begin: int,
+    states: IntArray,
+) -> None:  # fmt: skip
     """Do the work of `sweep_rows` on the states whose rows begin with number `begin`; `rows` holds all rows of the stage."""
     S, layers, count = len(now), 2 if action.size else 1, goal.mean_reward.size
     n = now.shape[1] // layers
+    asked = np.zeros(S, bool)
+    asked[states] = True
     first, last = np.searchsorted(kinds.rows, (begin, begin + count))
-    own = kinds.rows[first:last]
-    used, kind = np.unique(kinds.of_row[first:last], return_inverse=True)
+    listed = np.flatnonzero(asked[(kinds.rows[first:last] - begin) // mdp.A]) + first
+    own, of_row = kinds.rows[listed], kinds.of_row[listed]
+    serves = np.zeros(kinds.first.size, bool)
+    serves[of_row] = True
+    used, kind = np.flatnonzero(serves), (np.cumsum(serves, dtype=np.int32) - 1)[of_row]
     chief = kinds.first[used]  # the row whose expectations serve the kind
     offset = moves.shift[rows.start[own]] - moves.shift[rows.start[chief]][kind]
     low, beyond = int(offset.min()), int(np.ptp(offset))
@@ -141,22 +147,21 @@ def run_shared(
     i = np.repeat(rows.start[chief] - ends + size, size) + np.arange(ends[-1])
     chance = Rows(*map(read_only, (np.r_[0, ends], rows.successor[i], rows.probability[i])))
     expected = goal._replace(mean_reward=np.zeros(used.size), weight=0.0)
-    listed = np.zeros(count, np.int64)
-    listed[own - begin] = 1
-    start = np.r_[0, np.cumsum(listed)]
-    choice = Rows(*map(read_only, (start, kind.astype(np.int32), np.ones(kind.size))))
+    start = np.searchsorted(own, np.arange(begin, begin + count + 1))
+    choice = Rows(*map(read_only, (start, kind, np.ones(kind.size))))
     width = min(n, _block_width(mdp, kinds, S, layers))
     for c in range(0, n, width):
         w = min(width, n - c)
         between = np.empty((used.size, layers * (w + beyond)), now.dtype)
         unused = np.empty((used.size, w + beyond) if action.size else (0, 0), action.dtype)
-        given = chance, Moves(moves.shift[i] + (low + c), NO_JUMPS), None, expected, after, between, unused
+        shift = Moves(moves.shift[i] + (low + c), NO_JUMPS)
+        given = chance, shift, None, expected, after, between, unused, np.arange(used.size)
         run_loop(i.size * w, sweep_rows, sweep_rows_threads, *given)
         if w == n:
             part, chosen = now, action
         else:
             part, chosen = np.empty((S, layers * w), now.dtype), action[:, c : c + w].copy()
-        given = choice, Moves(offset - low, NO_JUMPS), None, goal, between, part, chosen
+        given = choice, Moves(offset - low, NO_JUMPS), None, goal, between, part, chosen, states
         run_loop(kind.size * w, sweep_rows, sweep_rows_threads, *given)
         if w < n:
             now.reshape(S, layers, n)[:, :, c : c + w] = part.reshape(S, layers, w)

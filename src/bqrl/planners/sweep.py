@@ -335,30 +335,35 @@ class StageKernel:
         self.h, self.probability = h, read_only(kernel[first : first + self.stage.successor.size])
         self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * worth
 
-    def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray, first: int = 0) -> None:
+    def run(
+        self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray, first: int = 0,
+        states: IntArray | None = None,
+    ) -> None:  # fmt: skip
         """Fill `now` with the values of the stage and, unless `action` is empty, the means; fill `action`.
 
-        Both hold the states from `first` on. On a stage that uses matrix products, `first` must be a multiple of
-        `product_states`: the bits of a product may depend on its shape. A ball requires all states.
+        Both hold the states from `first` on, all of which are computed, or at least those numbered `states` within these
+        arrays. On a stage that uses matrix products, `first` must be a multiple of `product_states`: the bits of a product may
+        depend on its shape. A ball requires all states.
         """
         begin, end = first * self.mdp.A, (first + len(now)) * self.mdp.A
         goal = rule._replace(mean_reward=self.mean_reward[begin:end])
         if self.by_products:
             self._run_dense(after, goal, now, action, first)
             return
+        states = np.arange(len(now)) if states is None else states
         start = self.stage.row_start[begin : end + 1]
-        work = int(start[-1] - start[0]) * now.shape[1] // (2 if action.size else 1)
+        columns = now.shape[1] // (2 if action.size else 1)
+        work = int(start[-1] - start[0]) * columns * states.size // len(now)
         if self.own and self.ball is None:
-            kinds = kinds_of(self.mdp, self.grid, now.shape[1] // (2 if action.size else 1))
+            kinds = kinds_of(self.mdp, self.grid, columns)
             if kinds is not None and work > 0:
                 every = Rows(self.stage.row_start, self.stage.successor, self.probability)
-                run_shared(self.mdp, kinds, every, self.moves, goal, after, now, action, begin)
+                run_shared(self.mdp, kinds, every, self.moves, goal, after, now, action, begin, states)
                 return
         rows = Rows(start, self.stage.successor, self.probability)
         plain = plain_rows if self.ball is None else None
-        run_loop(
-            work, sweep_rows, sweep_rows_threads, rows, self.moves, self.ball, goal, after, now, action, plain=plain
-        )
+        given = rows, self.moves, self.ball, goal, after, now, action, states
+        run_loop(work, sweep_rows, sweep_rows_threads, *given, plain=plain)
 
     def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray, begin: int) -> None:
         """Run one matrix product per block of states, for values and means together; then shift rows and take minima."""
