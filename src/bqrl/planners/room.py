@@ -21,7 +21,7 @@ from bqrl.checks import bad_value, choice, number
 from bqrl.display import in_words
 from bqrl.errors import SizeError
 from bqrl.loops.backward import sweep_rows, sweep_rows_threads
-from bqrl.loops.layout import Moves, Rows
+from bqrl.loops.layout import Moves, Part, Rows
 from bqrl.loops.threads import run_loop
 from bqrl.mdp.arrays import action_dtype, read_only
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid, rounded_grid
@@ -341,7 +341,7 @@ def _rate(model: Model, grid: Grid, *, means: bool) -> float:
         rows, moves = _sampled(model, grid, h, count)
         goal = goal_on(grid)._replace(mean_reward=np.zeros(count * model.A))
         work = rows.successor.size * n
-        given = rows, moves, None, goal, after, now, action, np.arange(count)
+        given = rows, moves, None, goal, after, now, action, Part(np.arange(count), 0, n)
         run = partial(run_loop, work, sweep_rows, sweep_rows_threads, *given)
     times = []
     for _ in range(2):  # the first may include compilation

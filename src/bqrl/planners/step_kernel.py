@@ -15,7 +15,7 @@ from bqrl.checks import bad_type
 from bqrl.errors import PolicyError
 from bqrl.laws.law import Law
 from bqrl.loops.backward import plain_rows, sweep_rows, sweep_rows_threads
-from bqrl.loops.layout import Goal, Moves, Rows
+from bqrl.loops.layout import Goal, Moves, Part, Rows
 from bqrl.loops.rollout import draw_many
 from bqrl.loops.threads import run_loop
 from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
@@ -45,9 +45,9 @@ class StepKernel:
             rows, moves = loop_arrays(outcomes, self.drop - outcomes.unit)
             goal = rule._replace(mean_reward=self._means(outcomes, wanted=action.size > 0))
             part, values = (action[block] if action.size else action), now[block]
-            work = outcomes.unit.size * now.shape[1] // (2 if action.size else 1)
-            given = rows, moves, None, goal, after, values, part, np.arange(len(values))
-            run_loop(work, sweep_rows, sweep_rows_threads, *given, plain=plain_rows)
+            columns = now.shape[1] // (2 if action.size else 1)
+            given = rows, moves, None, goal, after, values, part, Part(np.arange(len(values)), 0, columns)
+            run_loop(outcomes.unit.size * columns, sweep_rows, sweep_rows_threads, *given, plain=plain_rows)
 
     def _means(self, outcomes: Outcomes, *, wanted: bool) -> FloatArray:
         """Return the mean reward of every row; zeros if they are not used."""

@@ -23,7 +23,7 @@ import numpy as np
 from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.loops.backward import plain_products, plain_rows, reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
 from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
-from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
+from bqrl.loops.layout import Ball, Goal, Part, Rows, Stages, Tables
 from bqrl.loops.threads import THREADS_FROM, by_numpy, run_loop
 from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, action_dtype, per_model, read_only
 from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, by_products, row_shift
@@ -324,7 +324,7 @@ class StageKernel:
     """
 
     def __init__(self, mdp: MDP, grid: Grid, h: int, kernel: FloatArray, ball: Ball | None, worth: float) -> None:
-        self.mdp, self.grid, self.stage, self.moves = mdp, grid, mdp.stage(h), grid.moves(mdp, h)
+        self.mdp, self.grid, self.stage = mdp, grid, mdp.stage(h)
         self.by_products = by_products(mdp, grid, self.stage)
         self.ball = ball
         if ball is not None:
@@ -358,16 +358,21 @@ class StageKernel:
             kinds = kinds_of(self.mdp, self.grid, columns)
             if kinds is not None and work > 0:
                 every = Rows(self.stage.row_start, self.stage.successor, self.probability)
-                run_shared(self.mdp, kinds, every, self.moves, goal, after, now, action, begin, states)
+                drop, units = self.grid.drop(self.h), self.grid.stage_units(self.mdp, self.h)
+                run_shared(self.mdp, kinds, every, drop, units, goal, after, now, action, begin, states)
                 return
-        rows = Rows(start, self.stage.successor, self.probability)
+        rows, moves = Rows(start, self.stage.successor, self.probability), self.grid.moves(self.mdp, self.h)
         plain = plain_rows if self.ball is None else None
-        given = rows, self.moves, self.ball, goal, after, now, action, states
+        given = rows, moves, self.ball, goal, after, now, action, Part(states, 0, columns)
         run_loop(work, sweep_rows, sweep_rows_threads, *given, plain=plain)
 
     def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray, begin: int) -> None:
         """Run one matrix product per block of states, for values and means together; then shift rows and take minima."""
-        mdp, kernel, shift = self.mdp, self._dense_kernel(), row_shift(self.mdp, self.moves, self.h)
+        mdp, kernel, shift = (
+            self.mdp,
+            self._dense_kernel(),
+            row_shift(self.mdp, self.grid.moves(self.mdp, self.h), self.h),
+        )
         ball, support = self._dense_ball(after, action, kernel)
         block = product_states(mdp, after.shape[1])
         for first in range(0, len(now), block):
