@@ -59,13 +59,20 @@ def kinds_of(mdp: MDP, grid: Grid, columns: int) -> Kinds | None:
     """
     if not (isinstance(grid, Lattice) and mdp.stationary and len(grid.units) == 1):
         return None
-    if mdp.successor.size * columns <= THREADS_FROM or mdp.H * columns < SEARCH_COLUMNS:
+    if mdp.successor.size * columns <= THREADS_FROM or mdp.H * int(grid.size.max()) < SEARCH_COLUMNS:
         return None
     kinds = _find_kinds(mdp, ByUnits(grid))
     if kinds is None or kinds.beyond > columns:
         return None
     width = _block_width(mdp, kinds.first.size, kinds.beyond, 2)
     return kinds if width >= min(columns, max(NARROW, kinds.beyond)) else None
+
+
+def shared_outcomes(mdp: MDP, kinds: Kinds, states: int) -> int:
+    """Return how many outcomes a sweep visits per column in the first `states` states: those of their kinds, and one per row."""
+    of_row = kinds.of_row[: np.searchsorted(kinds.rows, states * mdp.A)]
+    start, chief = mdp.stage(0).row_start, kinds.first[np.unique(of_row)]
+    return int((start[chief + 1] - start[chief]).sum()) + of_row.size
 
 
 def block_bytes(mdp: MDP) -> int:
