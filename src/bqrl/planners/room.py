@@ -48,7 +48,7 @@ from bqrl.planners.on_demand import (
     values_bytes,
     widest,
 )
-from bqrl.planners.shared_rows import Kinds, block_bytes, kinds_of, shared_outcomes
+from bqrl.planners.shared_rows import Kinds, kinds_of, shared_outcomes, taken_bytes
 from bqrl.planners.sweep import sweep_bytes
 
 MAX_BYTES = 4 * 2**30
@@ -300,8 +300,8 @@ def forecast_on(model: Model, grid: Grid, room: Room) -> Forecast:
     if not grid.exact:
         seconds *= 1.5  # a pass for the upper bound
     loop = 0 if isinstance(model, StepModel) else 16 * model.successor.size  # moves of the columns, means of the rows
-    if isinstance(model, MDP) and _kinds(model, grid) is not None:
-        loop += block_bytes(model)
+    if isinstance(model, MDP) and (kinds := _kinds(model, grid)) is not None:
+        loop += taken_bytes(model, kinds, int(columns_of(grid).max()))
     masses = 16 * int((rows_of(model) * columns_of(grid)[::-1]).max())  # of the policy's law, beside its actions
     if room.folder is None:
         masses += np.dtype(action_dtype(model.A)).itemsize * int(_met(model) @ columns_of(swept)[:-1])

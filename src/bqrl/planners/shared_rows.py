@@ -24,7 +24,7 @@ from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, per_model, read_o
 from bqrl.mdp.grid import NO_JUMPS, Grid, Lattice
 from bqrl.mdp.model import MDP
 
-BLOCK_BYTES = 2**28  # memory of the expectations of a block of columns, at least
+BLOCK_BYTES = 2**29  # memory of the expectations of a block of columns; narrow blocks are slow
 NARROW = 64  # columns of the narrowest block
 SEARCH_COLUMNS = 5000  # columns of all stages that repay the search for kinds
 BLOCK_OUTCOMES = 2**20  # outcomes that the search handles at once
@@ -78,6 +78,11 @@ def shared_outcomes(mdp: MDP, kinds: Kinds, states: int) -> int:
 def block_bytes(mdp: MDP) -> int:
     """Return the memory that a block of columns may take: that of one number per outcome, if this is more."""
     return max(BLOCK_BYTES, 8 * mdp.successor.size)
+
+
+def taken_bytes(mdp: MDP, kinds: Kinds, columns: int) -> int:
+    """Return the memory that a block of at most so many columns takes."""
+    return min(block_bytes(mdp), 16 * kinds.first.size * (columns + kinds.beyond))
 
 
 def _block_width(mdp: MDP, kinds: int, beyond: int, layers: int) -> int:
