@@ -59,7 +59,9 @@ def grid(n: int = 250) -> bqrl.MDP:
         after = np.clip(across + way[..., 0], 0, n - 1) * n + np.clip(down + way[..., 1], 0, n - 1)
         return after, pays[after]
 
-    return bqrl.from_step(step, range(4), {0: 0.8, 1: 0.1, 3: 0.1}, 50, dict.fromkeys(range(n * n), n**-2), vectorized=True)
+    return bqrl.from_step(
+        step, range(4), {0: 0.8, 1: 0.1, 3: 0.1}, 50, dict.fromkeys(range(n * n), n**-2), vectorized=True
+    )
 
 
 def inventory(room: int = 230) -> bqrl.MDP:
