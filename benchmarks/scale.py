@@ -49,7 +49,7 @@ def box(n: int, top: int) -> bqrl.StepModel:
 
 
 def grid(n: int = 250) -> bqrl.MDP:
-    """A walker on n x n cells that slips to either side; each cell pays its own amount, from 0 to 20."""
+    """A walker on n x n cells that starts anywhere and slips to either side; each cell pays its own amount, from 0 to 20."""
     pays = np.random.default_rng(0).integers(0, 21, n * n)
     ways = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
 
@@ -59,7 +59,9 @@ def grid(n: int = 250) -> bqrl.MDP:
         after = np.clip(across + way[..., 0], 0, n - 1) * n + np.clip(down + way[..., 1], 0, n - 1)
         return after, pays[after]
 
-    return bqrl.from_step(step, range(4), {0: 0.8, 1: 0.1, 3: 0.1}, 50, n * n // 2, vectorized=True)
+    return bqrl.from_step(
+        step, range(4), {0: 0.8, 1: 0.1, 3: 0.1}, 50, dict.fromkeys(range(n * n), n**-2), vectorized=True
+    )
 
 
 def inventory(room: int = 230) -> bqrl.MDP:

@@ -13,13 +13,18 @@ from bqrl.loops.backward import (
     sweep_rows_threads,
 )
 from bqrl.loops.l1 import l1_expectation, l1_ordered, move_mass, sort_by_value
-from bqrl.loops.layout import Ball, Goal, Moves
+from bqrl.loops.layout import Ball, Goal, Moves, Part
 from bqrl.loops.moves import add_outcome
 from bqrl.loops.plain import plain_ends, plain_products, plain_rows
 from bqrl.mdp.arrays import read_only
 
 NO_JUMPS = np.empty((0, 0), np.int64)
 NO_BALL = None
+
+
+def every_part(now, action):
+    """All states and columns of a stage."""
+    return Part(np.arange(len(now)), 0, now.shape[1] // (2 if action.size else 1))
 
 
 @pytest.mark.parametrize("shift", [-7, -3, -1, 0, 1, 2, 9])
@@ -89,7 +94,7 @@ def test_a_stage_by_rows_and_by_products(seed):
     out, action = np.empty((S, 2 * n)), np.empty((S, n), np.int16)
     rows, moves = stage_rows(row_start, successor, P.ravel()), Moves(np.repeat(shift, S), NO_JUMPS)
     goal = Goal(reward, 0.0, 1e-13, 1e-13)
-    sweep_rows(rows, moves, NO_BALL, goal, both, out, action)
+    sweep_rows(rows, moves, NO_BALL, goal, both, out, action, every_part(out, action))
     assert np.allclose(out[:, :n], wanted.min(axis=1))
     assert np.array_equal(action, wanted.argmin(axis=1))
     assert np.allclose(out[:, n:], np.take_along_axis(wanted_mean, action[:, None].astype(int), axis=1)[:, 0])
@@ -100,11 +105,11 @@ def test_a_stage_by_rows_and_by_products(seed):
     alone, no_action = np.empty((S, n)), np.empty((0, 0), np.int16)
     reduce_rows(P @ value, shift, exists, goal, alone, no_action)
     assert np.allclose(alone, out[:, :n])
-    sweep_rows(rows, moves, NO_BALL, goal, value, alone, no_action)
+    sweep_rows(rows, moves, NO_BALL, goal, value, alone, no_action, every_part(alone, no_action))
     assert np.allclose(alone, out[:, :n])
     table = np.clip(np.arange(n)[None, :] + np.unique(shift)[:, None], 0, m - 1)
     which = np.repeat(np.searchsorted(np.unique(shift), shift), S)
-    sweep_rows(rows, Moves(which, table), NO_BALL, goal, both, again, again_action)
+    sweep_rows(rows, Moves(which, table), NO_BALL, goal, both, again, again_action, every_part(again, again_action))
     assert np.allclose(again, out)
 
 
@@ -115,7 +120,7 @@ def test_any_number_of_outcomes_adds_up_in_order(k, shift):
     after, p, successor = rng.random((4, 10)), rng.random(k), rng.integers(0, 4, k).astype(np.int32)
     now, action = np.empty((1, 12)), np.empty((1, 6), np.int16)
     rows, moves = stage_rows(np.array([0, k]), successor, p), Moves(np.full(k, shift), NO_JUMPS)
-    sweep_rows(rows, moves, NO_BALL, Goal(np.zeros(1), 0.0, 1e-13, 1e-13), after, now, action)
+    sweep_rows(rows, moves, NO_BALL, Goal(np.zeros(1), 0.0, 1e-13, 1e-13), after, now, action, every_part(now, action))
     columns = np.clip(np.arange(6) + shift, 0, 4)
     wanted = np.zeros(12)
     for i in range(k):  # in this order, so the bits agree
@@ -128,7 +133,7 @@ def test_ties_go_to_the_larger_mean_then_to_the_lower_action():
     after, now, action = np.array([[0.5, 0.5, 0.0, 0.0]]), np.empty((1, 4)), np.empty((1, 2), np.int16)
     rewards = np.array([1.0, 2.0, 2.0])
     rows, moves = stage_rows(row_start, successor, np.ones(3)), Moves(np.zeros(3, np.int64), NO_JUMPS)
-    sweep_rows(rows, moves, NO_BALL, Goal(rewards, 0.0, 1e-13, 1e-13), after, now, action)
+    sweep_rows(rows, moves, NO_BALL, Goal(rewards, 0.0, 1e-13, 1e-13), after, now, action, every_part(now, action))
     assert action.tolist() == [[1, 1]]
     assert now.tolist() == [[0.5, 0.5, 2.0, 2.0]]
 
@@ -151,7 +156,7 @@ def test_a_stage_by_numpy_has_the_same_bits(seed, monkeypatch):
         found = []
         for run in (sweep_rows, plain_rows):
             now, action = np.ones((S, layers * n), after.dtype), np.ones((S, n) if layers == 2 else (0, 0), np.int16)
-            run(rows, moves, NO_BALL, goal, after, now, action)
+            run(rows, moves, NO_BALL, goal, after, now, action, every_part(now, action))
             found.append((now.tobytes(), action.tobytes()))
         assert found[0] == found[1]
     found = []
@@ -168,7 +173,7 @@ def test_a_stage_by_numpy_requires_little_memory():
     rows, moves = stage_rows(np.arange(S + 1), np.zeros(S), np.ones(S)), Moves(np.zeros(S, np.int64), NO_JUMPS)
     after, now, action = np.ones((S, 2 * n)), np.empty((S, 2 * n)), np.empty((S, n), np.int16)
     tracemalloc.start()
-    plain_rows(rows, moves, NO_BALL, Goal(np.zeros(S), 0.0, 1e-13, 1e-12), after, now, action)
+    plain_rows(rows, moves, NO_BALL, Goal(np.zeros(S), 0.0, 1e-13, 1e-12), after, now, action, every_part(now, action))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (now == after).all()
@@ -187,10 +192,34 @@ def test_a_stage_over_threads_has_the_same_bits(half):
     found = []
     for run in (sweep_rows, sweep_rows_threads):
         now, action = np.empty((S, 2 * n)), np.empty((S, n), np.int16)
-        run(rows, moves, ball, goal, after, now, action)
+        run(rows, moves, ball, goal, after, now, action, every_part(now, action))
         found.append((now, action))
     assert np.array_equal(found[0][0], found[1][0])
     assert np.array_equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize("outcomes", [1, 2])
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("run", [sweep_rows, sweep_rows_threads])
+def test_a_part_of_a_stage_has_the_bits_of_the_whole_and_leaves_the_rest(run, layers, outcomes):
+    rng = np.random.default_rng(outcomes)
+    S, A, n = 7, 4, 9
+    total = S * A * outcomes
+    successor, p = rng.integers(0, S, total), np.full(total, 1.0 / outcomes)
+    rows, shift = stage_rows(np.arange(S * A + 1) * outcomes, successor, p), rng.integers(-12, 12, total)
+    goal = Goal(rng.integers(-2, 3, S * A) / 3.0, 0.0, 1e-13, 1e-12)
+    after = rng.integers(-1, 2, (S, layers * n)) / 7.0  # ties
+    whole, chosen = np.full((S, layers * n), 9.0), np.full((S, n) if layers == 2 else (0, 0), 9, np.int16)
+    plain_rows(rows, Moves(shift, NO_JUMPS), NO_BALL, goal, after, whole, chosen, every_part(whole, chosen))
+    for states, first, count in (([1, 2, 5], 3, 4), (range(S), 0, n), ([6], 8, 1)):
+        now, action = np.full_like(whole, 9.0), np.full_like(chosen, 9)
+        part = Part(np.array(states), first, count)
+        run(rows, Moves(shift + first, NO_JUMPS), NO_BALL, goal, after, now, action, part)
+        inside = np.zeros((S, n), bool)
+        inside[states, first : first + count] = True
+        values = np.where(np.tile(inside, layers), whole, 9.0)
+        assert now.tobytes() == values.tobytes()
+        assert np.array_equal(action, np.where(inside, chosen, 9) if layers == 2 else action)
 
 
 def test_ends_by_numpy_are_the_same():

@@ -11,6 +11,7 @@ from policy_kinds import followed
 
 import bqrl
 from bqrl.envs.betting_game import betting_game
+from bqrl.planners import earned
 from bqrl.planners.earned import met_pairs, search_cvar, search_target
 from bqrl.planners.sweep import rounding_error
 
@@ -133,3 +134,48 @@ def test_pairs_that_are_too_many_in_any_case_are_not_enumerated(monkeypatch, sta
     assert met_pairs(mdp, most, 1e9) is not None
     monkeypatch.setattr(np, "lexsort", lambda keys: pytest.fail("pairs were enumerated"))
     assert met_pairs(mdp, 71, 1e9) is None  # every state is reached, and has 12 outcomes
+
+
+def counted_pairs(monkeypatch, mdp, limit, sampled_from):
+    """The pairs that can be met, and how many moves were followed to find them."""
+    moves, follow = [], earned._followed
+
+    def count(*given):
+        found = follow(*given)
+        moves.append(0 if found is None else found.child.size)
+        return found
+
+    monkeypatch.setattr(earned, "_followed", count)
+    monkeypatch.setattr(earned, "SAMPLED_FROM", sampled_from)
+    found = met_pairs(mdp, limit, 1e9)
+    monkeypatch.undo()
+    return found, sum(moves)
+
+
+@given(small_mdps(), st.sampled_from(DISCOUNTS))
+def test_following_a_part_of_the_pairs_first_changes_no_answer(mdp, discount):
+    mdp, patch = mdp.replace(discount=discount), pytest.MonkeyPatch()
+    most = max(stage.child.size for stage in met_pairs(mdp, 1e6, 1e9).stages)
+    for limit in (most, most - 1, most // 2, most // 4):
+        first, all_at_once = (counted_pairs(patch, mdp, limit, moves)[0] for moves in (7, np.inf))
+        assert (first is None) == (all_at_once is None) == (limit < most)
+        if first is not None:
+            for one, other in zip(first.stages, all_at_once.stages, strict=True):
+                assert all(map(np.array_equal, one, other))
+
+
+def test_too_many_pairs_are_seen_before_most_of_them_are_followed(monkeypatch):
+    """Two products of which 0 to 5 are ordered and 0 to 3 demanded: once all moves below the limit were sorted."""
+
+    def step(stocks, orders, demands):
+        ordered, demanded = (np.stack(np.divmod(n, base), -1) for n, base in ((orders, 6), (demands, 4)))
+        level = np.minimum(stocks + ordered, 30)
+        sold = np.minimum(level, demanded)
+        return level - sold, sold @ np.array([10, 15]) - ordered @ np.array([4, 6])
+
+    mdp = bqrl.from_step(step, range(36), dict.fromkeys(range(16), 1 / 16), 12, (0, 0), vectorized=True)
+    limit = 2_000_000
+    (found, few), (other, many) = (counted_pairs(monkeypatch, mdp, limit, moves) for moves in (2**15, np.inf))
+    assert found is None
+    assert other is None
+    assert few < many / 4

@@ -45,8 +45,9 @@ def test_values_and_policies_have_the_bits_of_the_dense_sweep(mdp, random):
     policy, expected = lazy.policy(target), dense.policy(target)
     assert policy.near is not None
     for h in range(mdp.H):
-        width = policy.near.actions[h].shape[1]
-        assert np.array_equal(policy.near.actions[h], expected.actions[h][:, policy.near.first[h] :][:, :width])
+        width, met = policy.near.actions[h].shape[1], mdp.reachable[h]
+        wanted = expected.actions[h][:, policy.near.first[h] :][:, :width]
+        assert np.array_equal(policy.near.actions[h][met], wanted[met])
         assert np.array_equal(policy.actions[h], expected.actions[h])  # from checkpoints
 
 
@@ -108,6 +109,22 @@ def test_a_policy_acts_everywhere_from_checkpoints(tmp_path):
         assert law.equals(bqrl.evaluate(other, dense, rewards="this model"))
         played = bqrl.simulate(other.replace(start=4), policy, 50, seed=1, rewards="this model")
         assert np.array_equal(played, bqrl.simulate(other.replace(start=4), dense, 50, seed=1, rewards="this model"))
+
+
+def test_states_that_cannot_be_met_are_not_computed_and_act_from_checkpoints():
+    mdp = walk(S=40).replace(start=20)
+    grid = lattice(mdp)
+    dense, policy = sweep(mdp, grid).policy(14.0), values_first(mdp, grid, max_bytes=1e9).policy(14.0)
+    far = np.flatnonzero(~mdp.reachable[3])
+    assert 0 < far.size < mdp.S - 1
+    assert not policy.near.actions[3][far].any()
+    assert bqrl.evaluate(mdp, policy).equals(bqrl.evaluate(mdp, dense))
+    assert policy.actions.passes == 0
+    assert [policy.act(3, s, 9.0) for s in range(mdp.S)] == [dense.act(3, s, 9.0) for s in range(mdp.S)]
+    needs = np.full(mdp.S, 9.0)
+    assert np.array_equal(policy.act_many(3, np.arange(mdp.S), needs), dense.act_many(3, np.arange(mdp.S), needs))
+    elsewhere = mdp.replace(start=0)  # where the policy meets other states
+    assert bqrl.evaluate(elsewhere, policy).equals(bqrl.evaluate(elsewhere, dense))
 
 
 def test_two_walks_through_all_stages_cost_two_sweeps_and_the_checkpoints():

@@ -8,9 +8,9 @@ import pytest
 import bqrl
 from bqrl.errors import SizeError
 from bqrl.mdp.find_grid import lattice, rounded_grid
-from bqrl.planners.on_demand import on_demand_bytes, stage_line
-from bqrl.planners.room import Room, check_memory, check_room, exact_grid, forecast
-from bqrl.planners.sweep import sweep_bytes
+from bqrl.planners.on_demand import narrowed, on_demand_bytes, stage_line, values_first
+from bqrl.planners.room import Room, check_memory, check_room, exact_grid, forecast, sweep_steps
+from bqrl.planners.sweep import sweep, sweep_bytes
 
 
 def chain(H=80, S=12):
@@ -143,6 +143,49 @@ def test_the_memory_of_a_plan_is_within_a_factor_of_two_of_its_forecast(large, l
     finally:
         tracemalloc.stop()
     assert 0.5 * expected.bytes < peak < 2.0 * expected.bytes
+
+
+def counted_steps(monkeypatch):
+    """The list to which every call of a loop of a backward pass adds its number of steps."""
+    steps = []
+
+    def count(work, serial, threads, *given, plain=None):
+        steps.append(work)
+        serial(*given)
+
+    for place in ("sweep", "shared_rows", "step_kernel"):
+        monkeypatch.setattr(f"bqrl.planners.{place}.run_loop", count)
+    return steps
+
+
+def test_a_forecast_counts_the_steps_of_both_passes_over_the_states_that_can_be_met(large, monkeypatch):
+    grid, steps = lattice(large), counted_steps(monkeypatch)
+    assert large.reachable[:-1].mean() < 0.6
+    found = values_first(large, grid, max_bytes=1e9)
+    assert sum(steps) == pytest.approx(sweep_steps(large, grid, met_only=True))
+    steps.clear()
+    found.policy(60.0)
+    assert sum(steps) == pytest.approx(sweep_steps(large, narrowed(large, grid, 60)[0], met_only=True))
+    steps.clear()
+    sweep(large, grid)
+    assert sum(steps) == pytest.approx(sweep_steps(large, grid))
+
+
+def test_a_forecast_counts_shared_rows_once(monkeypatch):
+    """It once took the time of a sample of shared rows for that of all outcomes."""
+    for name, value in (("THREADS_FROM", 0), ("SEARCH_COLUMNS", 0)):
+        monkeypatch.setattr(f"bqrl.planners.shared_rows.{name}", value)
+
+    def step(stock, order, demand):
+        level = np.minimum(stock + order, 60)
+        return np.maximum(level - demand, 0), 3 * np.minimum(level, demand) - order
+
+    mdp = bqrl.from_step(step, range(12), dict.fromkeys(range(8), 0.125), 9, 20, vectorized=True)
+    grid, steps = lattice(mdp), counted_steps(monkeypatch)
+    assert mdp.reachable[:-1].mean() < 0.9
+    values_first(mdp, grid, max_bytes=1e9)
+    assert sum(steps) == pytest.approx(sweep_steps(mdp, grid, met_only=True), rel=0.2)
+    assert sum(steps) < 0.4 * mdp.successor.size * int(grid.size[:-1].sum())
 
 
 def test_models_without_a_table_and_names_are_forecast_too():

@@ -124,6 +124,9 @@ def test_a_forecast_counts_the_block_and_samples_shared_rows(small):
     shared = bqrl.forecast(mdp)
     small.setattr(shared_rows, "SEARCH_COLUMNS", 10**9)
     plain = bqrl.forecast(mdp)
-    assert shared.bytes - plain.bytes == shared_rows.block_bytes(mdp)
+    small.setattr(shared_rows, "SEARCH_COLUMNS", 0)
+    grid = lattice(mdp)
+    kinds, columns = kinds_of(mdp, grid, 99), int(grid.size.max()) + 1
+    assert shared.bytes - plain.bytes == 16 * kinds.first.size * (columns + kinds.beyond) < shared_rows.block_bytes(mdp)
     assert shared.seconds > 0.0
     assert shared.way == plain.way

@@ -9,8 +9,10 @@ import pytest
 from helpers import chart_values, colours_of
 
 import bqrl
+from bqrl.mdp.find_grid import lattice
+from bqrl.planners.on_demand import values_first
 from bqrl.policies.shares import uniform
-from bqrl.results.views import mdp_view, policy_view
+from bqrl.results.views import _action_probabilities, mdp_view, policy_view
 from bqrl.study.scores import band_name
 
 MODEL = bqrl.envs.make("AssetSelling")
@@ -253,3 +255,12 @@ def test_the_map_of_a_stochastic_policy_shows_the_most_probable_actions():
     chart = policy_view(policy).to_dict()
     assert "most often" in " ".join(chart["title"]["text"])
     assert {row["s"]: (row["a"], row["part"]) for row in chart_values(chart)} == {"0": ("1", 0.75), "1": ("0", 1.0)}
+
+
+def test_the_map_of_a_policy_on_demand_leaves_out_what_cannot_be_met():
+    """The actions there are computed from checkpoints, which takes longer than the plan."""
+    mdp = bqrl.MDP([(s, a, (s + a) % 9, 1.0, a) for s in range(9) for a in range(3)], horizon=3, start=4)
+    policy = values_first(mdp, lattice(mdp), max_bytes=1e9).policy(2.0)
+    shown = _action_probabilities(policy, np.arange(9))
+    assert np.array_equal(shown.sum(axis=2) == 1.0, mdp.reachable[:3])
+    assert policy.actions.passes == 0

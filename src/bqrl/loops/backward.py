@@ -39,19 +39,69 @@ def keep_less(value, row_value, first):
 
 
 @inner
+def wins(v, m, best, mean, goal):
+    """Return whether a row's value and mean are better: values within goal.tie (relative) tie, and the larger mean decides."""
+    slack = goal.tie * abs(best)
+    return (v < best - slack) | ((v <= best + slack) & (m > mean + goal.mean_tie))
+
+
+@inner
 def keep_better(value, mean, action, row_value, row_mean, a, first, goal):
-    """Keep the smaller value per column; values within goal.tie (relative) tie: then the larger mean, then the lower action."""
+    """Keep the better row per column, of equal rows the lower action."""
     if first:
         for c in range(value.size):
             value[c], mean[c], action[c] = row_value[c], row_mean[c], a
         return
     for c in range(value.size):  # no branches, so that the loop vectorises
-        best, v, m = value[c], row_value[c], row_mean[c]
-        slack = goal.tie * abs(best)
-        wins = (v < best - slack) | ((v <= best + slack) & (m > mean[c] + goal.mean_tie))
-        value[c] = min(v, best)
-        mean[c] = m if wins else mean[c]
-        action[c] = a if wins else action[c]
+        v, m = row_value[c], row_mean[c]
+        better = wins(v, m, value[c], mean[c], goal)
+        value[c] = min(v, value[c])
+        mean[c] = m if better else mean[c]
+        action[c] = a if better else action[c]
+
+
+@inner
+def keep_less_moved(value, weight, source, row, n_next, shift, first):
+    """Do the work of `keep_less` for a row with one outcome, without a copy of its values."""
+    begin, end = columns_inside(value.size, n_next - 1, shift)
+    low, high = 0.0 + weight * source[row, 0], 0.0 + weight * source[row, n_next - 1]  # not -0.0
+    for c in range(begin):
+        value[c] = low if first else min(value[c], low)
+    r, to, at = np.uint64(row), np.uint64(begin), np.uint64(begin + shift)
+    for c in range(np.uint64(end - begin)):
+        v = 0.0 + weight * source[r, at + c]
+        value[to + c] = v if first else min(value[to + c], v)
+    for c in range(end, value.size):
+        value[c] = high if first else min(value[c], high)
+
+
+@inner
+def keep_better_moved(value, mean, action, weight, source, row, n_next, shift, reward, a, goal):
+    """Do the work of `keep_better` for a row with one outcome and a mean reward, without a copy of its values and means."""
+    begin, end = columns_inside(value.size, n_next - 1, shift)
+    for c in range(begin):
+        keep_end(value, mean, action, c, weight, source, row, n_next, shift, reward, a, goal)
+    r, to, at = np.uint64(row), np.uint64(begin), np.uint64(begin + shift)
+    also = np.uint64(begin + shift + n_next)
+    for c in range(np.uint64(end - begin)):
+        v, m = 0.0 + weight * source[r, at + c], (0.0 + weight * source[r, also + c]) + reward
+        better = wins(v, m, value[to + c], mean[to + c], goal)
+        value[to + c] = min(v, value[to + c])
+        mean[to + c] = m if better else mean[to + c]
+        action[to + c] = a if better else action[to + c]
+    for c in range(end, value.size):
+        keep_end(value, mean, action, c, weight, source, row, n_next, shift, reward, a, goal)
+
+
+@inner
+def keep_end(value, mean, action, c, weight, source, row, n_next, shift, reward, a, goal):
+    """Do the work of `keep_better_moved` for one column that is clipped to an end."""
+    j = ZERO if c + shift < 0 else n_next - 1
+    v, m = 0.0 + weight * source[row, j], (0.0 + weight * source[row, n_next + j]) + reward
+    better = wins(v, m, value[c], mean[c], goal)
+    value[c] = min(v, value[c])
+    mean[c] = m if better else mean[c]
+    action[c] = a if better else action[c]
 
 
 @inner
@@ -170,8 +220,8 @@ def scratch_for(after, now, ball):
 
 
 @inlined
-def sweep_state(s, rows, moves, ball, goal, pages, scratch):
-    """Fill in one state of one stage: the smallest expected value over actions, with its mean and its action.
+def sweep_state(s, rows, moves, ball, goal, pages, scratch, first_column, n):
+    """Fill in n columns of a state of one stage: the smallest expected value over actions, with its mean and its action.
 
     If actions are requested, the pages hold the values followed by the means. Without uncertainty, `ball` is None, and the
     l1 step is not compiled. `scratch` comes from `scratch_for`.
@@ -181,9 +231,10 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
     """
     after, now, action = pages
     layers = 2 if action.size > 0 else 1
-    n, n_next = now.shape[1] // layers, after.shape[1] // layers
+    n_next, whole = after.shape[1] // layers, now.shape[1] // layers
     A = goal.mean_reward.size // now.shape[0]
-    value, mean = now[s, :n], now[s, n:]
+    value, mean = now[s, first_column : first_column + n], now[s, (layers - 1) * whole + first_column :][:n]
+    chosen = action[s, first_column : first_column + n] if layers == 2 else action[0]
     row_value, row_mean, spare = scratch[0, :n], scratch[1, :n], scratch[2]
     few = layers == 2 and n_next <= SMALL_ROW and moves.jumps.size == 0
     first = A > 0  # with a literal True the loops below would be compiled twice
@@ -192,6 +243,16 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
         begin, end = rows.start[q], rows.start[q + 1]
         if begin == end:
             continue
+        if ball is None:
+            if end == begin + 1 and moves.jumps.size == 0 and goal.weight == 0.0 and not (first and layers == 2):
+                p, t, shift = rows.probability[begin], rows.successor[begin], moves.shift[begin]
+                if layers == 2:
+                    reward = goal.mean_reward[q]
+                    keep_better_moved(value, mean, chosen, p, after, t, n_next, shift, reward, a, goal)
+                else:
+                    keep_less_moved(value, p, after, t, n_next, shift, first)
+                first = False
+                continue
         uncertain, skip = A < 0, ZERO
         if ball is not None:
             uncertain = ball.half[q] > 0.0 and end > begin + 1
@@ -225,7 +286,7 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
         if layers == 2:
             for c in range(n):
                 row_mean[c] += goal.mean_reward[q]
-            keep_better(value, mean, action[s], row_value, row_mean, a, first, goal)
+            keep_better(value, mean, chosen, row_value, row_mean, a, first, goal)
         else:
             keep_less(value, row_value, first)
         first = False
@@ -234,24 +295,25 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch):
 
 
 @njit(cache=True)
-def sweep_rows(rows, moves, ball, goal, after, now, action):
-    """Call `sweep_state` for every state."""
+def sweep_rows(rows, moves, ball, goal, after, now, action, part):
+    """Call `sweep_state` for the states and columns of `part`; the others keep what they hold."""
     pages, scratch = Pages(after, now, action), scratch_for(after, now, ball)
-    for s in range(now.shape[0]):
-        sweep_state(s, rows, moves, ball, goal, pages, scratch)
+    for s in part.states:
+        sweep_state(s, rows, moves, ball, goal, pages, scratch, part.first, part.columns)
 
 
 @inner
-def call_sweep_state(s, rows, moves, ball, goal, pages, scratch):
+def call_sweep_state(s, rows, moves, ball, goal, pages, scratch, first_column, n):
     """Call `sweep_state`, which Numba cannot inline into a loop over threads."""
-    sweep_state(s, rows, moves, ball, goal, pages, scratch)
+    sweep_state(s, rows, moves, ball, goal, pages, scratch, first_column, n)
 
 
 @njit(cache=True, parallel=True)
-def sweep_rows_threads(rows, moves, ball, goal, after, now, action):
-    """Call `sweep_state` for every state, over threads."""
-    for s in prange(now.shape[0]):
-        call_sweep_state(s, rows, moves, ball, goal, Pages(after, now, action), scratch_for(after, now, ball))
+def sweep_rows_threads(rows, moves, ball, goal, after, now, action, part):
+    """Do the work of `sweep_rows` over threads."""
+    for i in prange(part.states.size):
+        pages, scratch = Pages(after, now, action), scratch_for(after, now, ball)
+        call_sweep_state(part.states[i], rows, moves, ball, goal, pages, scratch, part.first, part.columns)
 
 
 @njit(cache=True)
@@ -295,7 +357,7 @@ def sweep_stages(stages, probability, ball, goal, work, extra, tables, stored):
         pages, scratch = Pages(after, here, action), scratch_for(after, here, ball)
         for s in range(S):
             if stages.met[h, s]:
-                sweep_state(s, rows, moves, stage_ball, rule, pages, scratch)
+                sweep_state(s, rows, moves, stage_ball, rule, pages, scratch, ZERO, n)
             else:
                 fill_unreached(s, here, action)
         if stored.size > 0:

@@ -57,6 +57,14 @@ class Pages(NamedTuple):
     action: Any  # (S, columns); if empty, the pages hold values only
 
 
+class Part(NamedTuple):
+    """The states and the columns of a stage that a loop fills; moves then begin at the first of these columns."""
+
+    states: Any  # (m,) numbers of states
+    first: int
+    columns: int  # first .. first + columns - 1
+
+
 class Stages(NamedTuple):
     """All stages of a problem on a uniform grid, with K = H stored kernels, or K = 1 for all stages."""
 

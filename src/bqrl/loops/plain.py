@@ -31,20 +31,24 @@ def by_numpy(work: int) -> bool:
     return True
 
 
-def plain_rows(rows, moves, ball, goal, after, now, action):
-    """Do the work of `sweep_rows` without a ball by NumPy: each outcome of many rows at once, in the same order."""
+def plain_rows(rows, moves, ball, goal, after, now, action, part):
+    """Do the work of `sweep_rows` on all columns, without a ball, by NumPy: each outcome of many rows at once, in order."""
     S, A = now.shape[0], (rows.start.size - 1) // now.shape[0]
     block = max(1, PLAIN_BLOCK // (A * now.shape[1]))
     if S > block:
         for s in range(0, S, block):
-            part, own = slice(s, s + block), slice(s * A, (s + block) * A)
+            here, own = slice(s, s + block), slice(s * A, (s + block) * A)
             within = rows._replace(start=rows.start[s * A : (s + block) * A + 1])
             one = goal._replace(mean_reward=goal.mean_reward[own])
-            plain_rows(within, moves, ball, one, after, now[part], action[part])
+            listed = part.states[(part.states >= s) & (part.states < s + block)] - s
+            plain_rows(within, moves, ball, one, after, now[here], action[here], part._replace(states=listed))
         return
     layers = 2 if action.size > 0 else 1
     n, n_next = now.shape[1] // layers, after.shape[1] // layers
-    source, outcomes, columns = after.reshape(-1, layers, n_next), np.diff(rows.start), np.arange(n)
+    source, columns = after.reshape(-1, layers, n_next), np.arange(n)
+    outcomes = np.zeros((S, A), np.int64)
+    outcomes[part.states] = np.diff(rows.start).reshape(S, A)[part.states]
+    outcomes = outcomes.reshape(-1)
     total = np.zeros((outcomes.size, n, layers))
     for k in range(outcomes.max(initial=0)):
         q = np.flatnonzero(outcomes > k)

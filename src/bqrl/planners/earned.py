@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bqrl.laws.law import reaches, size_of
 from bqrl.loops.earned import best_actions, least_costs, least_costs_threads
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import FloatArray, IntArray
+from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.find_grid import distinct_rewards, sum_error
 from bqrl.mdp.grid import drop_close
 from bqrl.mdp.model import MDP
@@ -32,6 +32,8 @@ from bqrl.policies.earned import Earned, EarnedPolicy
 from bqrl.policies.target import action_dtype
 
 MOVE_BYTES = 60  # memory per move while the pairs of a stage are sorted
+SAMPLED_FROM = 2**18  # moves of a stage from which a part of them is followed first
+SAMPLED = 8  # this part of them, and again when there are as many times more
 BLOCK_CELLS = 2**23  # values of the pairs of one stage for one block of targets
 MAX_CURVE_WORK = 2e10  # moves times targets of a whole guarantee curve: about a minute on two cores
 NO_BEGIN, NO_CHILD = np.empty(0, np.int64), np.empty(0, np.int32)
@@ -125,38 +127,70 @@ def met_pairs(mdp: MDP, max_moves: float, max_bytes: float) -> MetPairs | None:
     slack = sum_error(mdp.H) * float(np.abs(rewards).max())
     if np.any(np.diff(np.union1d(rewards, 0.0)) < 4.0 * slack):
         return None
-    kernels = [np.diff(mdp.stage(h).row_start[:: mdp.A]) for h in range(1 if mdp.stationary else mdp.H)]
-    fewest = [int(kernels[h % len(kernels)][mdp.reachable[h]].sum()) for h in range(mdp.H)]  # one sum in every state
-    if max(fewest) > min(max_moves, max_bytes / MOVE_BYTES) or 4 * sum(fewest) > max_bytes:
+    most = min(max_moves, max_bytes / MOVE_BYTES)
+    fewest = [int(_counts(mdp, h, mdp.reachable[h]).sum()) for h in range(mdp.H)]  # one sum in every state
+    if max(fewest) > most or 4 * sum(fewest) > max_bytes:
         return None  # it would be found later, after enumerating many pairs
     state = np.flatnonzero(mdp.mu)
-    total, stages, stored = np.zeros(state.size), list[MetStage](), 0
+    total, stages, stored, sampled = np.zeros(state.size), list[MetStage](), 0, SAMPLED_FROM
     for h in range(mdp.H):
-        stage = mdp.stage(h)
-        first = stage.row_start[:: mdp.A]
-        counts = first[state + 1] - first[state]
-        begin = np.cumsum(counts) - counts
-        moves = int(counts.sum())
+        moves = int(_counts(mdp, h, state).sum())
         stored += 24 * state.size + 4 * moves
         if moves > max_moves or stored + MOVE_BYTES * moves > max_bytes:
             return None
-        source = np.repeat(np.arange(state.size), counts)
-        i = np.repeat(first[state] - begin, counts) + np.arange(moves)
-        after, earned = stage.successor[i], total[source] + mdp.discount**h * stage.reward[i]
-        order = np.lexsort((earned, after))
-        after, earned = after[order], earned[order]
-        new = np.r_[True, (np.diff(after) != 0) | (np.diff(earned) > slack)]
-        ends = np.r_[np.flatnonzero(new)[1:], moves] - 1
-        if np.any(earned[ends] - earned[new] > slack):  # close sums that are not one
+        if moves > sampled:
+            if _too_many(mdp, h, state, total, slack, most):
+                return None
+            sampled = SAMPLED * moves
+        found = _followed(mdp, h, state, total, slack)
+        if found is None:
             return None
-        child = np.empty(moves, np.int32)
-        child[order] = np.cumsum(new) - 1
-        stages.append(MetStage(state, total, begin, child))
-        state, total = after[new].astype(np.int64), earned[new]
+        stages.append(MetStage(state, total, found.begin, found.child))
+        state, total = found.state, found.total
     returns = drop_close(np.sort(total), slack)
     final = returns[np.searchsorted(returns, total + slack, side="right") - 1]
     stages.append(MetStage(state, total, NO_BEGIN, NO_CHILD))
     return MetPairs(mdp=mdp, stages=tuple(stages), slack=slack, returns=returns, final=final)
+
+
+def _counts(mdp: MDP, h: int, states: IntArray | BoolArray) -> IntArray:
+    """Return the number of moves from each of the states at a stage."""
+    counts: IntArray = np.diff(mdp.stage(h).row_start[:: mdp.A])[states]
+    return counts
+
+
+def _too_many(mdp: MDP, h: int, state: IntArray, total: FloatArray, slack: float, most: float) -> bool:
+    """Return whether some of these pairs lead to more than `most` moves at a later stage; then all of them do."""
+    moves = int(_counts(mdp, h, state).sum())
+    size = moves // SAMPLED
+    for k in range(h, mdp.H - 1):
+        step = -(-moves // size)
+        part = _followed(mdp, k, state[::step], total[::step], slack)
+        if part is None:
+            return True
+        state, total = part.state, part.total
+        moves = int(_counts(mdp, k + 1, state).sum())
+        if moves > most:
+            return True
+    return False
+
+
+def _followed(mdp: MDP, h: int, state: IntArray, total: FloatArray, slack: float) -> MetStage | None:
+    """Return the pairs that are met after the given ones, with the moves to them; None if sums are close and not one."""
+    stage, counts = mdp.stage(h), _counts(mdp, h, state)
+    begin = np.cumsum(counts) - counts
+    source = np.repeat(np.arange(state.size), counts)
+    i = np.repeat(stage.row_start[state * mdp.A] - begin, counts) + np.arange(source.size)
+    after, earned = stage.successor[i], total[source] + mdp.discount**h * stage.reward[i]
+    order = np.lexsort((earned, after))
+    after, earned = after[order], earned[order]
+    new = np.r_[True, (np.diff(after) != 0) | (np.diff(earned) > slack)]
+    ends = np.r_[np.flatnonzero(new)[1:], after.size] - 1
+    if np.any(earned[ends] - earned[new] > slack):
+        return None
+    child = np.empty(after.size, np.int32)
+    child[order] = np.cumsum(new) - 1
+    return MetStage(after[new].astype(np.int64), earned[new], begin, child)
 
 
 def search_target(pairs: MetPairs, tau: float, error: float) -> tuple[FloatArray, FloatArray]:

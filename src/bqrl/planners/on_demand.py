@@ -4,10 +4,12 @@ One pass computes the values alone, two stages at a time, and keeps W_0(start, x
 when it is asked for, on the columns that its target can meet: a need n at stage h becomes n - r at stage h + 1, so one column
 at stage 0 spreads to at most h times the range of the rewards, and the grid narrows towards the end. The pass with means and
 actions runs on these columns only, about half of all, and gives the same bits, because columns do not depend on each other.
+Both passes skip the states that cannot be reached at a stage, because those that can be reached do not lead to them.
 
-Every policy still acts everywhere. If a need lies off these columns (rewards of another model, a need that a user chose), or if
-the tables of these columns do not fit either, the tables come from checkpoints: values and means of every k-th stage, in memory
-or in a folder. The stages between two checkpoints are then computed again, together.
+Every policy still acts everywhere. If a need lies off these columns (rewards of another model, a need that a user chose), if a
+state cannot be reached (another model, another start), or if the tables of these columns do not fit either, the tables come from
+checkpoints: values and means of every k-th stage, in memory or in a folder. The stages between two checkpoints are then computed
+again, together.
 """
 
 from __future__ import annotations
@@ -72,20 +74,23 @@ def kernel_of(mdp: Model, grid: Grid, h: int, *, counted: bool = True) -> StageK
 
 
 def backward(
-    mdp: Model, grid: Lattice, goal: Goal, begin: int, end: int, after: ValueArray, *, means: bool, precision: str = "float64"
+    mdp: Model, grid: Lattice, goal: Goal, begin: int, end: int, after: ValueArray, *, means: bool, precision: str = "float64",
+    met_only: bool = False,
 ) -> Iterator[tuple[int, ValueArray, ActionArray]]:  # fmt: skip
     """Yield stage, values and actions of the stages `end` - 1 to `begin`, from `after`, the values of stage `end`.
 
     With `means` the values of each row are followed by the means, and the actions are computed; otherwise they are empty. The
-    arrays of values are reused two stages later.
+    arrays of values are reused two stages later. With `met_only` the rows of states that cannot be reached at a stage have no
+    meaning: the states that can be reached do not lead to them.
     """
     layers, cells, rows = 2 if means else 1, cells_of(mdp, grid), rows_of(mdp)
     sizes = [int(cells[begin:end][::-1][parity::2].max(initial=0)) for parity in (0, 1)]  # of every second stage
     work = [np.empty(layers * size, PRECISIONS[precision]) for size in sizes]
     for h in range(end - 1, begin - 1, -1):
         now = work[(end - 1 - h) % 2][: layers * int(cells[h])].reshape(int(rows[h]), -1)
-        action = np.empty((len(now), now.shape[1] // 2) if means else (0, 0), action_dtype(mdp.A))
-        kernel_of(mdp, grid, h).run(after, goal, now, action)
+        action = np.zeros((len(now), now.shape[1] // 2) if means else (0, 0), action_dtype(mdp.A))
+        states = np.flatnonzero(mdp.reachable[h]) if met_only and isinstance(mdp, MDP) else None
+        kernel_of(mdp, grid, h).run(after, goal, now, action, 0, states)
         yield h, now, action
         after = now
 
@@ -135,13 +140,14 @@ class OnDemand:
             folder = None if policy_bytes(mdp, narrow) <= self.max_bytes else self.folder
             if folder is not None:
                 check_disk(folder, table_bytes(mdp, narrow))
-            passes, tables = backward(mdp, narrow, goal_on(grid), 0, mdp.H, terminal(mdp, means=True), means=True), []
+            after, tables = terminal(mdp, means=True), list[ActionArray]()
+            passes = backward(mdp, narrow, goal_on(grid), 0, mdp.H, after, means=True, met_only=True)
             with stage_line(mdp, narrow, None) as say:
                 for h, _, action in passes:
                     tables.append(kept_in(folder, action))
                     if say is not None:
                         say(h)
-            near = Near(read_only(first[:-1]), tuple(tables[::-1]))
+            near = Near(read_only(first[:-1]), tuple(tables[::-1]), mdp.reachable if isinstance(mdp, MDP) else None)
         return TargetPolicy(grid, Checkpointed(mdp, grid, self.max_bytes, self.folder), target, EXTRA, near)
 
 
@@ -155,7 +161,8 @@ def values_first(
         root = cluster.backward(mdp, grid, goal, row, means=False, precision=precision, tick=tick).root
         return OnDemand(mdp=mdp, grid=grid, root=root, max_bytes=max_bytes, folder=folder, cluster=cluster)
     after = terminal(mdp, means=False, precision=precision)
-    for h, now, _ in backward(mdp, grid, goal_on(grid), 0, mdp.H, after, means=False, precision=precision):
+    passes = backward(mdp, grid, goal_on(grid), 0, mdp.H, after, means=False, precision=precision, met_only=True)
+    for h, now, _ in passes:
         after = now
         if tick is not None:
             tick(h)

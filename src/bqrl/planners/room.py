@@ -1,7 +1,8 @@
 """The memory and the time of a plan before it is made: what fits, what would fit if nothing does, and how long it takes.
 
-The cost of a sweep is proportional to outcomes times columns, summed over the stages. `forecast` runs the loop of one stage on a
-sample of the states, on this machine, with arrays of the size of the plan where they fit into 256 MiB, and multiplies. Memory is
+The cost of a sweep is proportional to its steps: outcomes times columns, summed over the stages. `forecast` runs the loop of one
+stage on a sample of the states, on this machine, with arrays of the size of the plan where they fit into 256 MiB, and multiplies
+by the steps of the plan. Rows that share their expectations count as such, and so do states that cannot be met. Memory is
 that of the arrays that the plan will allocate, beside the model.
 """
 
@@ -21,15 +22,15 @@ from bqrl.checks import bad_value, choice, number
 from bqrl.display import in_words
 from bqrl.errors import SizeError
 from bqrl.loops.backward import sweep_rows, sweep_rows_threads
-from bqrl.loops.layout import Moves, Rows
+from bqrl.loops.layout import Moves, Part, Rows
 from bqrl.loops.threads import run_loop
-from bqrl.mdp.arrays import read_only
+from bqrl.mdp.arrays import IntArray, read_only
 from bqrl.mdp.find_grid import MAX_POINTS, MAX_SET, returns_grid, rounded_grid
 from bqrl.mdp.grid import EMPTY, NO_JUMPS, Grid, Lattice, by_products
 from bqrl.mdp.model import MDP, check_mdp
 from bqrl.mdp.search import SWEEP_SECONDS
 from bqrl.mdp.unstored import StepModel
-from bqrl.planners.cluster import NO_GOAL, Cluster, Pass, as_cluster, pass_bytes
+from bqrl.planners.cluster import LOOP, NO_GOAL, STEP, Cluster, Pass, as_cluster, pass_bytes
 from bqrl.planners.evaluate import BRACKET_POINTS
 from bqrl.planners.on_demand import (
     PRECISIONS,
@@ -47,14 +48,18 @@ from bqrl.planners.on_demand import (
     values_bytes,
     widest,
 )
-from bqrl.planners.shared_rows import block_bytes, kinds_of
+from bqrl.planners.shared_rows import Kinds, kinds_of, shared_outcomes, taken_bytes
 from bqrl.planners.sweep import sweep_bytes
 from bqrl.policies.target import action_dtype
 
 MAX_BYTES = 4 * 2**30
 SAMPLE_BYTES = 2**28  # of the values of the next stage in a sample
 SAMPLE_WORK = 30_000_000  # outcomes times columns of a sample
-SHARED_SAMPLE = 8  # times as many if rows share their expectations
+SHARED_SAMPLE = 4  # times as many if rows share their expectations, for both of their loops to use threads
+LAW_SECONDS = 1e-9  # per outcome and column, for the laws of the policy and of the risk-neutral one
+READ_SECONDS = (
+    20e-9  # per outcome and stage, for what is prepared beside the loops: moves, means, sums, the risk-neutral policy
+)
 TABLES, VALUES_FIRST = "tables", "values first"
 
 
@@ -280,30 +285,59 @@ def forecast_on(model: Model, grid: Grid, room: Room) -> Forecast:
     """Return the forecast of a plan on a given grid."""
     tables = room.tables_fit(model, grid)
     values = not tables and isinstance(grid, Lattice) and room.values_fit(model, grid)
-    outcomes, cells = _outcomes_per_state(model), cells_of(model, grid)[:-1].sum()
+    outcomes = _outcomes_per_state(model)
     if tables or not isinstance(grid, Lattice):
         assert isinstance(model, MDP)
-        work = outcomes * float(cells)
-        seconds, needed = work * _rate(model, grid, means=True), sweep_bytes(model, grid)
+        swept, needed = grid, sweep_bytes(model, grid)
+        seconds = _rate(model, grid, means=True) * sweep_steps(model, grid)
     else:
-        narrow, _ = narrowed(model, grid, int(grid.size[0]) // 2)
-        inner = cells_of(model, narrow)[:-1].sum()
+        swept, _ = narrowed(model, grid, int(grid.size[0]) // 2)
         needed = on_demand_bytes(model, grid, in_folder=room.folder is not None, precision=room.precision)
-        seconds = outcomes * (
-            float(cells) * _rate(model, grid, means=False) + float(inner) * _rate(model, narrow, means=True)
-        )
+        seconds = _rate(model, swept, means=True) * sweep_steps(model, swept, met_only=True)
+        seconds += _rate(model, grid, means=False) * sweep_steps(model, grid, met_only=True)
+    seconds += LAW_SECONDS * outcomes / model.A * float(_met(model) @ columns_of(swept)[:-1])
+    if isinstance(model, MDP):
+        seconds += READ_SECONDS * outcomes * model.S * model.H
     if not grid.exact:
         seconds *= 1.5  # a pass for the upper bound
     loop = 0 if isinstance(model, StepModel) else 16 * model.successor.size  # moves of the columns, means of the rows
-    if isinstance(model, MDP) and _shares(model, grid):
-        loop += block_bytes(model)
-    masses = 16 * int((rows_of(model) * columns_of(grid)[::-1]).max())  # of the policy's law
+    if isinstance(model, MDP) and (kinds := _kinds(model, grid)) is not None:
+        loop += taken_bytes(model, kinds, int(columns_of(grid).max()))
+    masses = 16 * int((rows_of(model) * columns_of(grid)[::-1]).max())  # of the policy's law, beside its actions
+    if room.folder is None:
+        masses += np.dtype(action_dtype(model.A)).itemsize * int(_met(model) @ columns_of(swept)[:-1])
     return Forecast(
-        seconds=seconds * (1.0 + 1.0 / model.A), bytes=max(int(needed), masses) + loop, states=model.S,
+        seconds=seconds, bytes=max(int(needed), masses) + loop, states=model.S,
         transitions=int(outcomes * model.S), points=int(grid.size[0]),
         way=TABLES if tables or not isinstance(grid, Lattice) else VALUES_FIRST, fits=bool(tables or values),
         exact=grid.exact,
     )  # fmt: skip
+
+
+def sweep_steps(model: Model, grid: Grid, *, met_only: bool = False) -> float:
+    """Return the number of steps of a sweep over all states, or over those that can be met: outcomes times columns.
+
+    A call of a step function counts as further columns.
+    """
+    kinds = _kinds(model, grid)
+    if kinds is None:
+        outcomes = _outcomes_per_state(model)
+    else:
+        assert isinstance(model, MDP)
+        outcomes = shared_outcomes(model, kinds, model.S) / model.S
+    return outcomes * float(
+        (_met(model) if met_only else rows_of(model)[:-1]) @ (columns_of(grid)[:-1] + _called(model))
+    )
+
+
+def _called(model: Model) -> int:
+    """Return the number of columns that take as long as a call of a step function."""
+    return round(STEP / LOOP) if isinstance(model, StepModel) else 0
+
+
+def _met(model: Model) -> IntArray:
+    """Return the number of states that can be met at each stage, shape (H,)."""
+    return (np.count_nonzero(model.reachable, axis=1) if isinstance(model, MDP) else rows_of(model))[:-1]
 
 
 def _outcomes_per_state(model: Model) -> float:
@@ -313,42 +347,46 @@ def _outcomes_per_state(model: Model) -> float:
     return model.successor.size / (model.S * len(model.available))
 
 
-def _shares(model: Model, grid: Grid) -> bool:
-    """Return whether rows share their expectations."""
-    return isinstance(model, MDP) and kinds_of(model, grid, int(columns_of(grid).max())) is not None
+def _kinds(model: Model, grid: Grid) -> Kinds | None:
+    """Return the kinds of rows if rows share their expectations."""
+    return kinds_of(model, grid, int(columns_of(grid).max())) if isinstance(model, MDP) else None
 
 
 def _rate(model: Model, grid: Grid, *, means: bool) -> float:
-    """Return the seconds per outcome and column of the largest stage, measured on a sample of its states."""
+    """Return the seconds per step of the largest stage, measured on a sample of its states."""
     per_state, cells = _outcomes_per_state(model), cells_of(model, grid)[:-1]
     if per_state * float(cells.sum()) < SAMPLE_WORK or not isinstance(grid, Lattice):
         return SWEEP_SECONDS  # a small problem, or a set of returns, which only small problems have
     h, layers = int(cells.argmax()), 2 if means else 1
     most = max(2, SAMPLE_BYTES // (8 * layers * model.S))
     n, n_next = (min(int(columns_of(grid)[i]), most) for i in (h, h + 1))
-    count = int(min(rows_of(model)[h], max(1, SAMPLE_WORK // (per_state * n))))
+    kinds, work = _kinds(model, grid), SAMPLE_WORK
+    if kinds is not None:
+        assert isinstance(model, MDP)
+        per_state, work = shared_outcomes(model, kinds, model.S) / model.S, SHARED_SAMPLE * SAMPLE_WORK
+    count = int(min(rows_of(model)[h], max(1, work // (per_state * n))))
     if isinstance(model, MDP) and by_products(model, grid, model.stage(h)):
         count = model.S
     after = np.random.default_rng(0).random((int(rows_of(model)[h + 1]), layers * n_next))
     now = np.empty((count, layers * n))
     action = np.empty((count, n) if means else (0, 0), action_dtype(model.A))
-    shares = _shares(model, grid)
-    if shares:  # the sample has more than its share of the expectations
-        count = min(model.S, SHARED_SAMPLE * count)
-        now, action = np.empty((count, layers * n)), np.empty((count, n) if means else (0, 0), action.dtype)
-    if isinstance(model, StepModel) or count == model.S or shares:
+    steps = count * per_state * (n + _called(model))
+    if kinds is not None:  # the first states have more than their share of the expectations
+        assert isinstance(model, MDP)
+        steps = shared_outcomes(model, kinds, count) * n
+    if isinstance(model, StepModel) or count == model.S or kinds is not None:
         run: Callable[[], None] = partial(kernel_of(model, grid, h).run, after, goal_on(grid), now, action)
     else:
         rows, moves = _sampled(model, grid, h, count)
         goal = goal_on(grid)._replace(mean_reward=np.zeros(count * model.A))
-        work = rows.successor.size * n
-        run = partial(run_loop, work, sweep_rows, sweep_rows_threads, rows, moves, None, goal, after, now, action)
+        given = rows, moves, None, goal, after, now, action, Part(np.arange(count), 0, n)
+        run = partial(run_loop, rows.successor.size * n, sweep_rows, sweep_rows_threads, *given)
     times = []
     for _ in range(2):  # the first may include compilation
         begun = time.perf_counter()
         run()
         times.append(time.perf_counter() - begun)
-    return min(times) / (count * per_state * n)
+    return min(times) / steps
 
 
 def _sampled(mdp: MDP, grid: Lattice, h: int, count: int) -> tuple[Rows, Moves]:

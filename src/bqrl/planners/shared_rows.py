@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bqrl.loops.backward import sweep_rows, sweep_rows_threads
-from bqrl.loops.layout import Goal, Moves, Rows
+from bqrl.loops.layout import Goal, Moves, Part, Rows
 from bqrl.loops.threads import THREADS_FROM, run_loop
 from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import NO_JUMPS, Grid, Lattice
 from bqrl.mdp.model import MDP, per_model
 
-BLOCK_BYTES = 2**28  # memory of the expectations and the values of a block of columns, at least
+BLOCK_BYTES = 2**29  # memory of the expectations of a block of columns; narrow blocks are slow
 NARROW = 64  # columns of the narrowest block
 SEARCH_COLUMNS = 5000  # columns of all stages that repay the search for kinds
 BLOCK_OUTCOMES = 2**20  # outcomes that the search handles at once
@@ -59,12 +59,20 @@ def kinds_of(mdp: MDP, grid: Grid, columns: int) -> Kinds | None:
     """
     if not (isinstance(grid, Lattice) and mdp.stationary and len(grid.units) == 1):
         return None
-    if mdp.successor.size * columns <= THREADS_FROM or mdp.H * columns < SEARCH_COLUMNS:
+    if mdp.successor.size * columns <= THREADS_FROM or mdp.H * int(grid.size.max()) < SEARCH_COLUMNS:
         return None
     kinds = _find_kinds(mdp, ByUnits(grid))
     if kinds is None or kinds.beyond > columns:
         return None
-    return kinds if _block_width(mdp, kinds, mdp.S, 2) >= min(columns, max(NARROW, kinds.beyond)) else None
+    width = _block_width(mdp, kinds.first.size, kinds.beyond, 2)
+    return kinds if width >= min(columns, max(NARROW, kinds.beyond)) else None
+
+
+def shared_outcomes(mdp: MDP, kinds: Kinds, states: int) -> int:
+    """Return how many outcomes a sweep visits per column in the first `states` states: those of their kinds, and one per row."""
+    of_row = kinds.of_row[: np.searchsorted(kinds.rows, states * mdp.A)]
+    start, chief = mdp.stage(0).row_start, kinds.first[np.unique(of_row)]
+    return int((start[chief + 1] - start[chief]).sum()) + of_row.size
 
 
 def block_bytes(mdp: MDP) -> int:
@@ -72,9 +80,14 @@ def block_bytes(mdp: MDP) -> int:
     return max(BLOCK_BYTES, 8 * mdp.successor.size)
 
 
-def _block_width(mdp: MDP, kinds: Kinds, states: int, layers: int) -> int:
-    """Return how many columns fit into a block whose values have this many states."""
-    return (block_bytes(mdp) // (8 * layers) - kinds.first.size * kinds.beyond) // (states + kinds.first.size)
+def taken_bytes(mdp: MDP, kinds: Kinds, columns: int) -> int:
+    """Return the memory that a block of at most so many columns takes."""
+    return min(block_bytes(mdp), 16 * kinds.first.size * (columns + kinds.beyond))
+
+
+def _block_width(mdp: MDP, kinds: int, beyond: int, layers: int) -> int:
+    """Return how many columns fit into a block of the expectations of so many kinds, which need columns `beyond` these."""
+    return block_bytes(mdp) // (8 * layers * kinds) - beyond
 
 
 @per_model
@@ -98,6 +111,8 @@ def _find_kinds(mdp: MDP, key: ByUnits) -> Kinds | None:
         numbers = _mix(*outcomes(start[part], counts[part]))
         mixed[part] = np.add.reduceat(numbers, np.cumsum(counts[part]) - counts[part])
     _, first, kind = np.unique(mixed, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # neighbours share successors, whose values are then still in the cache
+    first, kind = first[order], np.argsort(order)[kind]
     if 2 * (int(counts[first].sum()) + 2 * rows.size) >= total or np.any(counts[first[kind]] != counts):
         return None
     for part in blocks:
@@ -125,39 +140,39 @@ def _mix(place: IntArray, successor: IntArray, probability: FloatArray, units: I
 
 
 def run_shared(
-    mdp: MDP, kinds: Kinds, rows: Rows, moves: Moves, goal: Goal, after: Any, now: Any, action: ActionArray, begin: int
-) -> None:
-    """Do the work of `sweep_rows` on the states whose rows begin with number `begin`; `rows` holds all rows of the stage."""
-    S, layers, count = len(now), 2 if action.size else 1, goal.mean_reward.size
-    n = now.shape[1] // layers
+    mdp: MDP, kinds: Kinds, rows: Rows, drop: int, units: IntArray, goal: Goal, after: Any, now: Any, action: ActionArray,
+    begin: int, states: IntArray,
+) -> None:  # fmt: skip
+    """Do the work of `sweep_rows` on `states`, counted from the state whose rows begin with number `begin`.
+
+    `rows` holds all rows of the stage; an outcome of u `units` moves column c to c + `drop` - u.
+    """
+    layers, count = 2 if action.size else 1, goal.mean_reward.size
+    n, asked = now.shape[1] // layers, np.zeros(len(now), bool)
+    asked[states] = True
     first, last = np.searchsorted(kinds.rows, (begin, begin + count))
-    own = kinds.rows[first:last]
-    used, kind = np.unique(kinds.of_row[first:last], return_inverse=True)
+    listed = np.flatnonzero(asked[(kinds.rows[first:last] - begin) // mdp.A]) + first
+    own, of_row, serves = kinds.rows[listed], kinds.of_row[listed], np.zeros(kinds.first.size, bool)
+    serves[of_row] = True
+    used, kind = np.flatnonzero(serves), (np.cumsum(serves, dtype=np.int32) - 1)[of_row]
     chief = kinds.first[used]  # the row whose expectations serve the kind
-    offset = moves.shift[rows.start[own]] - moves.shift[rows.start[chief]][kind]
+    offset = units[rows.start[chief]][kind] - units[rows.start[own]]
     low, beyond = int(offset.min()), int(np.ptp(offset))
     size = rows.start[chief + 1] - rows.start[chief]
     ends = np.cumsum(size)
     i = np.repeat(rows.start[chief] - ends + size, size) + np.arange(ends[-1])
     chance = Rows(*map(read_only, (np.r_[0, ends], rows.successor[i], rows.probability[i])))
     expected = goal._replace(mean_reward=np.zeros(used.size), weight=0.0)
-    listed = np.zeros(count, np.int64)
-    listed[own - begin] = 1
-    start = np.r_[0, np.cumsum(listed)]
-    choice = Rows(*map(read_only, (start, kind.astype(np.int32), np.ones(kind.size))))
-    width = min(n, _block_width(mdp, kinds, S, layers))
+    start = np.searchsorted(own, np.arange(begin, begin + count + 1))
+    choice, moves = Rows(*map(read_only, (start, kind, np.ones(kind.size)))), Moves(offset - low, NO_JUMPS)
+    width = min(n, _block_width(mdp, used.size, beyond, layers))
+    buffer = np.empty(used.size * layers * (width + beyond), now.dtype)
     for c in range(0, n, width):
         w = min(width, n - c)
-        between = np.empty((used.size, layers * (w + beyond)), now.dtype)
+        between = buffer[: used.size * layers * (w + beyond)].reshape(used.size, -1)
         unused = np.empty((used.size, w + beyond) if action.size else (0, 0), action.dtype)
-        given = chance, Moves(moves.shift[i] + (low + c), NO_JUMPS), None, expected, after, between, unused
+        shift, every = Moves(drop - units[i] + (low + c), NO_JUMPS), Part(np.arange(used.size), 0, w + beyond)
+        given = chance, shift, None, expected, after, between, unused, every
         run_loop(i.size * w, sweep_rows, sweep_rows_threads, *given)
-        if w == n:
-            part, chosen = now, action
-        else:
-            part, chosen = np.empty((S, layers * w), now.dtype), action[:, c : c + w].copy()
-        given = choice, Moves(offset - low, NO_JUMPS), None, goal, between, part, chosen
+        given = choice, moves, None, goal, between, now, action, Part(states, c, w)
         run_loop(kind.size * w, sweep_rows, sweep_rows_threads, *given)
-        if w < n:
-            now.reshape(S, layers, n)[:, :, c : c + w] = part.reshape(S, layers, w)
-            action[:, c : c + w] = chosen

@@ -15,7 +15,7 @@ from bqrl.checks import bad_type
 from bqrl.errors import PolicyError
 from bqrl.laws.law import Law
 from bqrl.loops.backward import sweep_rows, sweep_rows_threads
-from bqrl.loops.layout import Goal, Moves, Rows
+from bqrl.loops.layout import Goal, Moves, Part, Rows
 from bqrl.loops.plain import by_numpy, plain_rows
 from bqrl.loops.rollout import draw_many
 from bqrl.loops.threads import run_loop
@@ -35,14 +35,20 @@ class StepKernel:
         self.model, self.drop = model, grid.drop(h)
         self.base, self.width = float(model.grid.offset[-2]), model.grid.width
 
-    def run(self, after: Any, rule: Goal, now: Any, action: ActionArray, first: int = 0) -> None:
-        """Fill `now` with the values of the stage and, unless `action` is empty, the means; fill `action`."""
-        for states, outcomes in self.model.blocks(first, first + len(now)):
+    def run(
+        self, after: Any, rule: Goal, now: Any, action: ActionArray, first: int = 0, states: IntArray | None = None
+    ) -> None:
+        """Fill `now` with the values of the stage and, unless `action` is empty, the means; fill `action`.
+
+        All states are computed, whichever are asked for: those that cannot be met are not stored.
+        """
+        for block, outcomes in self.model.blocks(first, first + len(now)):
             rows, moves = loop_arrays(outcomes, self.drop - outcomes.unit)
             goal = rule._replace(mean_reward=self._means(outcomes, wanted=action.size > 0))
-            part = action[states] if action.size else action
-            work = outcomes.unit.size * now.shape[1] // (2 if action.size else 1)
-            given = rows, moves, None, goal, after, now[states], part
+            part, values = (action[block] if action.size else action), now[block]
+            columns = now.shape[1] // (2 if action.size else 1)
+            work = outcomes.unit.size * columns
+            given = rows, moves, None, goal, after, values, part, Part(np.arange(len(values)), 0, columns)
             if by_numpy(work):
                 plain_rows(*given)
             else:
@@ -72,7 +78,7 @@ def law_unstored(model: StepModel, policy: Policy) -> Law:
     place = np.empty(model.S, np.int64)
     for h in range(model.H):
         sums = lattice.steps_value(np.arange(h * top + 1), 0, h)
-        table, column = _decisions(policy, h, sums)
+        table, column = _decisions(policy, h, sums, states)
         reached, last = np.zeros(model.S, bool), h == model.H - 1
         parts = [slice(i, i + model.block) for i in range(0, states.size, model.block)]
         rows = [_played(model, table[states[part]][:, column], mass[part]) for part in parts]
@@ -91,10 +97,10 @@ def law_unstored(model: StepModel, policy: Policy) -> Law:
     return Law(lattice.steps_value(np.arange(mass.shape[1]), 0, model.H), mass[0])
 
 
-def _decisions(policy: Policy, h: int, sums: FloatArray) -> tuple[ActionArray, IntArray]:
-    """Return the action table of a stage and the column of every sum in it."""
+def _decisions(policy: Policy, h: int, sums: FloatArray, states: IntArray) -> tuple[ActionArray, IntArray]:
+    """Return an action table of a stage, with entries for the given states, and the column of every sum in it."""
     if isinstance(policy, TargetPolicy):
-        return policy.decisions(h, policy.target - sums)
+        return policy.decisions(h, policy.target - sums, states)
     assert isinstance(policy, MarkovPolicy)
     return policy.actions[h][:, None], np.zeros(sums.size, np.int64)
 

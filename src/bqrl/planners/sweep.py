@@ -23,7 +23,7 @@ import numpy as np
 from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.loops.backward import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
 from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
-from bqrl.loops.layout import Ball, Goal, Rows, Stages, Tables
+from bqrl.loops.layout import Ball, Goal, Part, Rows, Stages, Tables
 from bqrl.loops.plain import by_numpy, plain_products, plain_rows
 from bqrl.loops.threads import THREADS_FROM, run_loop
 from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, read_only
@@ -338,7 +338,7 @@ class StageKernel:
     """
 
     def __init__(self, mdp: MDP, grid: Grid, h: int, kernel: FloatArray, ball: Ball | None, worth: float) -> None:
-        self.mdp, self.grid, self.stage, self.moves = mdp, grid, mdp.stage(h), grid.moves(mdp, h)
+        self.mdp, self.grid, self.stage = mdp, grid, mdp.stage(h)
         self.by_products = by_products(mdp, grid, self.stage)
         self.ball = ball
         if ball is not None:
@@ -351,34 +351,43 @@ class StageKernel:
             self.probability = read_only(kernel[first : first + self.stage.successor.size])
         self.mean_reward = mean_rewards(self.stage, self.probability, mdp.S * mdp.A) * worth
 
-    def run(self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray, first: int = 0) -> None:
+    def run(
+        self, after: FloatArray, rule: Goal, now: FloatArray, action: ActionArray, first: int = 0,
+        states: IntArray | None = None,
+    ) -> None:  # fmt: skip
         """Fill `now` with the values of the stage and, unless `action` is empty, the means; fill `action`.
 
-        Both hold the states from `first` on. On a stage that uses matrix products, `first` must be a multiple of
-        `product_states`: the bits of a product may depend on its shape. A ball requires all states.
+        Both hold the states from `first` on, all of which are computed, or at least those numbered `states` within these
+        arrays. On a stage that uses matrix products, `first` must be a multiple of `product_states`: the bits of a product may
+        depend on its shape. A ball requires all states.
         """
         begin, end = first * self.mdp.A, (first + len(now)) * self.mdp.A
         goal = rule._replace(mean_reward=self.mean_reward[begin:end])
         if self.by_products:
             self._run_dense(after, goal, now, action, first)
             return
+        states = np.arange(len(now)) if states is None else states
         start = self.stage.row_start[begin : end + 1]
-        work = int(start[-1] - start[0]) * now.shape[1] // (2 if action.size else 1)
+        columns = now.shape[1] // (2 if action.size else 1)
+        work = int(start[-1] - start[0]) * columns * states.size // len(now)
         if self.own and self.ball is None:
-            kinds = kinds_of(self.mdp, self.grid, now.shape[1] // (2 if action.size else 1))
+            kinds = kinds_of(self.mdp, self.grid, columns)
             if kinds is not None and work > 0:
                 every = Rows(self.stage.row_start, self.stage.successor, self.probability)
-                run_shared(self.mdp, kinds, every, self.moves, goal, after, now, action, begin)
+                drop, units = self.grid.drop(self.h), self.grid.stage_units(self.mdp, self.h)
+                run_shared(self.mdp, kinds, every, drop, units, goal, after, now, action, begin, states)
                 return
-        arguments = Rows(start, self.stage.successor, self.probability), self.moves, self.ball, goal, after, now, action
+        rows, moves = Rows(start, self.stage.successor, self.probability), self.grid.moves(self.mdp, self.h)
+        given = rows, moves, self.ball, goal, after, now, action, Part(states, 0, columns)
         if self.ball is None and by_numpy(work):
-            plain_rows(*arguments)
+            plain_rows(*given)
         else:
-            run_loop(work, sweep_rows, sweep_rows_threads, *arguments)
+            run_loop(work, sweep_rows, sweep_rows_threads, *given)
 
     def _run_dense(self, after: FloatArray, goal: Goal, now: FloatArray, action: ActionArray, begin: int) -> None:
         """Run one matrix product per block of states, for values and means together; then shift rows and take minima."""
-        mdp, kernel, shift = self.mdp, self._dense_kernel(), row_shift(self.mdp, self.moves, self.h)
+        mdp, kernel = self.mdp, self._dense_kernel()
+        shift = row_shift(mdp, self.grid.moves(mdp, self.h), self.h)
         ball, support = self._dense_ball(after, action, kernel)
         block = product_states(mdp, after.shape[1])
         for first in range(0, len(now), block):

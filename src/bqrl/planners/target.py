@@ -457,7 +457,7 @@ def curve_over(
     shared = room.cluster if plain else None
     if columns is not exact:
         assert isinstance(mdp, MDP)
-        if room.single:
+        if half is None and narrows(mdp, high):
             root = values_first(mdp, high, max_bytes=room.max_bytes, precision=room.precision, cluster=shared).root
         else:
             root = sweep(mdp, high, policy=False, half=half, cluster=shared).root

@@ -68,7 +68,7 @@ def push_with_mean(
     for h, (values, mass) in enumerate(stage_masses(mdp, policy, columns)):
         if h < mdp.H:
             if isinstance(policy, TargetPolicy):
-                table, column = policy.decisions(h, policy.target - values)
+                table, column = policy.decisions(h, policy.target - values, mdp.reachable[h])
                 played = table[:, column]
             else:
                 played = policy.actions[h][:, None]
@@ -178,7 +178,7 @@ def played_by_sum(mdp: MDP, policy: Policy, h: int, sums: Sums) -> tuple[ActionA
         action, column = policy.actions[h][:, None], np.zeros(sums.count(h), np.int64)
     else:
         assert isinstance(policy, TargetPolicy)
-        action, column = policy.decisions(h, policy.target - sums.values(h))
+        action, column = policy.decisions(h, policy.target - sums.values(h), mdp.reachable[h])
     if action.max() >= mdp.A or not mdp.stage(h).available.all():
         met = np.repeat(np.flatnonzero(mdp.reachable[h]), action.shape[1])
         check_played(mdp, h, met, action[mdp.reachable[h]].ravel())
@@ -197,7 +197,7 @@ def play_shares(mdp: MDP, policy: Policy) -> FloatArray:
     columns = sums_grid(mdp, policy) if isinstance(policy, TargetPolicy) else None
     if isinstance(policy, TargetPolicy) and columns is not None:
         for h, (sums, mass) in zip(range(mdp.H), stage_masses(mdp, policy, columns), strict=False):
-            table, column = policy.decisions(h, policy.target - sums)
+            table, column = policy.decisions(h, policy.target - sums, mdp.reachable[h])
             played = table[:, column]
             for a in range(mdp.A):
                 shares[h, :, a] = np.where(played == a, mass, 0.0).sum(axis=1)

@@ -150,7 +150,7 @@ def _target_rows(policy: TargetPolicy, mdp: MDP) -> Iterator[Row]:
         counting: Row = {} if mdp.discount == 1.0 and columns.exact else {"worth": mdp.discount**h}
         if isinstance(columns, Rounded):
             counting |= {"reward_floor": float(columns.base[h]), "reward_step": columns.width}
-        table, column = policy.decisions(h, target - sums)
+        table, column = policy.decisions(h, target - sums, mdp.reachable[h])
         played = table[:, column]
         for s in np.flatnonzero(mass.any(axis=1)).tolist():
             met = np.flatnonzero(mass[s] > 0.0)

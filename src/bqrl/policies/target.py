@@ -11,7 +11,7 @@ import numpy as np
 
 from bqrl.errors import SizeError
 from bqrl.loops.layout import Tables
-from bqrl.mdp.arrays import ActionArray, FloatArray, IntArray, read_only
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import Fault
@@ -30,10 +30,11 @@ class StageTables(Sequence[ActionArray]):
 
 
 class Near(NamedTuple):
-    """The tables of the columns that a target can meet: entry [s, j] of stage h is the action in column first[h] + j."""
+    """The tables of the states and columns that a target can meet: entry [s, j] of stage h belongs to column first[h] + j."""
 
     first: IntArray  # (H,)
     actions: tuple[ActionArray, ...]
+    met: BoolArray | None = None  # (H + 1, S) the states with entries; None: all
 
 
 class TargetPolicy(Policy):
@@ -102,10 +103,10 @@ class TargetPolicy(Policy):
         """Return the columns of the action table for the given needs."""
         return self.grid.column(h, need, self.extra)
 
-    def decisions(self, h: int, needs: Any) -> tuple[ActionArray, IntArray]:
-        """Return an action table of stage `h`, one row per state, and the column of each need in it."""
+    def decisions(self, h: int, needs: Any, states: Any) -> tuple[ActionArray, IntArray]:
+        """Return an action table of stage `h`, with entries for the given states, and the column of each need in it."""
         column = self.column(h, needs)
-        if self.near is not None:
+        if self.near is not None and (self.near.met is None or np.all(self.near.met[h, states])):
             table, place = self.near.actions[h], column - self.near.first[h]
             if np.all((place >= 0) & (place < table.shape[1])):
                 return table, place
@@ -119,7 +120,7 @@ class TargetPolicy(Policy):
     def act(self, h: int, s: int, memory: Any) -> int:
         """Return the action for the remaining need `memory`."""
         self._check(h, s, memory)
-        table, column = self.decisions(h, memory)
+        table, column = self.decisions(h, memory, s)
         return int(table[s, column])
 
     def next(self, memory: Any, h: int, s: int, action: int, reward: float, s_next: int) -> float:
@@ -132,7 +133,7 @@ class TargetPolicy(Policy):
 
     def act_many(self, h: int, s: IntArray, memory: Any) -> IntArray:
         """Return the actions of many episodes."""
-        table, column = self.decisions(h, memory)
+        table, column = self.decisions(h, memory, s)
         return table[s, column].astype(np.int64)
 
     def next_many(self, memory: Any, h: int, s: IntArray, a: IntArray, reward: FloatArray, s_next: IntArray) -> Any:

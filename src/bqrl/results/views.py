@@ -215,8 +215,12 @@ def _action_probabilities(policy: Policy, states: IntArray) -> FloatArray | None
     if isinstance(policy, StochasticPolicy):
         return policy.probabilities[:, states]
     if isinstance(policy, TargetPolicy):
-        found = (policy.decisions(h, policy.target) for h in range(policy.H))
+        met = np.ones((policy.H, states.size), bool)
+        if policy.near is not None and policy.near.met is not None:
+            met = policy.near.met[: policy.H, states]  # the other actions are not stored
+        found = (policy.decisions(h, policy.target, states[met[h]]) for h in range(policy.H))
         table = np.array([actions[:, int(column)] for actions, column in found])
+        return np.eye(int(table.max()) + 1)[table[:, states]] * met[:, :, None]
     elif isinstance(policy, MarkovPolicy):
         table = policy.actions
     else:
