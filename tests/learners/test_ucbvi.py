@@ -49,3 +49,16 @@ def test_ucbvi_with_the_constants_of_its_source_is_always_optimistic(bonus):
         mdp = random_mdp(np.random.default_rng(seed))
         record = learn(mdp, "ucbvi", 0.5, 40, seed, scale=1.0, bonus=bonus, stationary=False)
         assert np.all(record.notes["planned_value"] >= best_mean(mdp)[0] - 1e-9)
+
+
+@pytest.mark.parametrize("params", [{}, {"stationary": False}, {"monotone": True}, {"bonus": "hoeffding"}])
+def test_rows_without_news_keep_their_values(params):
+    """Planning all rows anew before every episode gives the same bits."""
+    mdp = asset_selling(offers=6, start=2)
+    quick, thorough = (Run(mdp, "ucbvi", 0.5, 60, 4, **params) for _ in range(2))
+    for _ in range(60):
+        thorough.learner._planned.fill(-1)
+        for run in (quick, thorough):
+            run.step()
+        for name in ("Q", "V", "actions"):
+            assert np.array_equal(getattr(quick.learner, name), getattr(thorough.learner, name))

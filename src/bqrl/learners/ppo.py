@@ -56,4 +56,4 @@ class PPO(ActorCritic):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state()` returned."""
         super().restore(state)
-        self._visited = (np.abs(self.mean) + self.square).reshape(-1, self.task.A).any(axis=1)
+        self._visited = np.any((np.abs(self.mean) + self.square).reshape(-1, self.task.A), axis=1)
