@@ -103,11 +103,13 @@ class ActorCritic(Learner):
         if spread > 0.0:
             scaled = (advantage - advantage.mean()) / spread
             H, S, A = self.available.shape
-            rows, place = np.unique(np.arange(H) * S + self.states[:, :-1], return_inverse=True)
+            visited, met = (np.arange(H) * S + self.states[:, :-1]).reshape(-1), np.zeros(H * S, bool)
+            met[visited] = True
+            rows, place = np.flatnonzero(met), np.cumsum(met)[visited] - 1
             self.improve(
                 EpisodeBatch(
                     listed=list_rows(rows, self._moving(), (H, S, A)),
-                    place=place.reshape(-1),
+                    place=place,
                     actions=self.actions.reshape(-1),
                     advantage=scaled.reshape(-1),
                     old=self.chances.reshape(-1, A)[rows],
@@ -126,5 +128,7 @@ def list_rows(rows: IntArray, moving: BoolArray, shape: tuple[int, ...]) -> List
     """Return the rows with the runs of their parts and of those marked in `moving`, where the marks of these rows are added."""
     H, S, A = shape
     moving[rows] = moving[H * S + rows % S] = moving[H * S + S + rows // S] = True
-    edges = np.flatnonzero(np.diff(moving, prepend=False, append=False))
+    marks = np.zeros(moving.size + 2, bool)
+    marks[1:-1] = moving
+    edges = np.flatnonzero(marks[1:] != marks[:-1])
     return Listed(H=H, S=S, rows=rows, runs=A * edges.reshape(-1, 2))

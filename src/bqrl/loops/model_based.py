@@ -144,6 +144,7 @@ def ucbvi_values(group, visits, planned, floor, ceiling, bonus, Q, V, action):
     L = bonus.log_term
     moved = np.zeros((H + 1, S), np.bool_)  # states whose value or counts changed
     for h in range(H - 1, -1, -1):
+        after = moved[h + 1]
         for s in range(S):
             if not has_actions(model, h, s):
                 continue
@@ -154,7 +155,7 @@ def ucbvi_values(group, visits, planned, floor, ceiling, bonus, Q, V, action):
                 if visits[m, s, a] != planned[m, s, a]:
                     moved[h, s] = True
                 else:
-                    while i < end and not moved[h + 1, model.successor[i]]:
+                    while i < end and not after[np.uint64(model.successor[i])]:
                         i += 1
                 if i == end:
                     continue
