@@ -4,6 +4,7 @@ from learner_problems import updated_by_hand
 
 from bqrl.envs import asset_selling
 from bqrl.learners.run import Run, learn
+from bqrl.policies.stochastic import StochasticPolicy
 
 
 def test_updates_by_hand():
@@ -33,3 +34,19 @@ def test_epsilon_falls_in_a_straight_line():
         assert chances.min() == pytest.approx(seen[-1] / 2)
         work.step()
     assert np.allclose(seen, np.linspace(1.0, 0.05, 11))
+
+
+def test_an_exploring_policy_plays_as_its_probabilities_without_computing_all_of_them():
+    work = Run(asset_selling(), "q-learning", 0.5, 40, 3)
+    for _ in range(20):
+        work.step()
+    policy, streams = work.learner.plan(), [work.world.state(), work.chance.bit_generator.state]
+    found = [work.world.play(policy, work.chance) for _ in range(30)]
+    assert "probabilities" not in vars(policy)
+    table = StochasticPolicy(policy.probabilities)
+    assert all((policy.shares(h, s) == table.shares(h, s)).all() for h in range(policy.H) for s in range(policy.S))
+    work.world.restore(streams[0])
+    work.chance.bit_generator.state = streams[1]
+    for episode in found:
+        again = work.world.play(table, work.chance)
+        assert all((x == y).all() for x, y in zip(episode, again, strict=True))

@@ -1,21 +1,20 @@
 import numpy as np
 import pytest
-from actor_critic_batch import SIZE, A, B, H, S, policy, random_batch
+from actor_critic_batch import EVERYWHERE, SIZE, A, B, H, S, policy, random_batch
 
 from bqrl.loops.actor_critic import add_parts, advantages, collect_parts, fit_values
 
 
 def test_collecting_is_the_transpose_of_adding():
     rng = np.random.default_rng(0)
-    x, table, image, back = rng.normal(size=SIZE), rng.normal(size=(H, S, A)), np.zeros((H, S, A)), np.zeros(SIZE)
-    add_parts(x, 0.7, image)
-    collect_parts(table, 0.7, back)
+    x, table, image, back = rng.normal(size=SIZE), rng.normal(size=(H * S, A)), np.zeros((H * S, A)), np.zeros(SIZE)
+    add_parts(x, 0.7, EVERYWHERE, image)
+    collect_parts(table, 0.7, EVERYWHERE, back)
     assert np.sum(image * table) == pytest.approx(x @ back)
 
 
 def test_softmax_gives_nothing_to_actions_that_do_not_exist():
-    _, batch = random_batch()
-    available, old = batch.available, batch.old
+    *_, old, available = random_batch()[1]
     assert np.allclose(old.sum(axis=2), 1.0)
     assert not old[~available].any()
     lonely = np.zeros((H, S, A), bool)

@@ -1,12 +1,11 @@
 import numpy as np
-from actor_critic_batch import SIZE, B, H, policy, random_batch
+from actor_critic_batch import SIZE, B, H, everywhere, policy, random_batch
 
 from bqrl.loops.ppo import Adam, Rule, ppo_epochs
 
 
 def test_the_first_step_of_ppo_follows_the_slope_of_its_objective():
-    parts, batch = random_batch()
-    states, actions, advantage, old, available = batch
+    parts, (states, actions, advantage, old, available), batch = random_batch()
     away = parts + 0.3 * np.random.default_rng(9).normal(size=SIZE)  # some ratios are outside the clip by now
 
     def objective(x):
@@ -26,3 +25,14 @@ def test_the_first_step_of_ppo_follows_the_slope_of_its_objective():
     assert steps == 1
     assert np.allclose(mean, 0.1 * slope, atol=1e-7)
     assert np.allclose((moved - away)[np.abs(slope) > 1e-4], 0.01 * np.sign(slope[np.abs(slope) > 1e-4]), atol=1e-4)
+
+
+def test_rows_that_no_episode_visits_change_nothing():
+    parts, played, batch = random_batch()
+    orders, found = np.tile(np.arange(B * H), (3, 1)), []
+    for each in (batch, everywhere(played, batch)):
+        moved, mean, square = parts.copy(), np.zeros(SIZE), np.zeros(SIZE)
+        ppo_epochs(moved, each, orders, Rule(0.7, 5, 0.2, 0.05, 0.01), Adam(mean, square), 0)
+        found.append((moved, mean, square))
+    assert (found[0][0] != parts).any()
+    assert np.array_equal(found[0], found[1])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bqrl.loops.q_learning import explore, td_episode
+from bqrl.loops.q_learning import explore_table, td_episode
 
 
 def tables():
@@ -44,5 +44,5 @@ def test_the_next_state_may_lack_the_first_action():
 def test_exploration_spreads_epsilon_over_the_actions_that_exist():
     available = np.array([[[True, True, False], [False, True, True]]])
     chances = np.empty((1, 2, 3))
-    explore(np.array([[0, 2]]), available, 0.2, chances)
+    explore_table(np.array([[0, 2]]), available, 0.2, chances)
     assert np.allclose(chances, [[[0.9, 0.1, 0.0], [0.0, 0.1, 0.9]]])

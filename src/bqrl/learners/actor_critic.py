@@ -23,7 +23,8 @@ import numpy as np
 
 from bqrl.checks import number, whole
 from bqrl.learners.protocol import Episode, Learner, Task
-from bqrl.loops.actor_critic import EpisodeBatch, add_parts, advantages, fit_values, softmax_table
+from bqrl.loops.actor_critic import EpisodeBatch, Listed, add_parts, advantages, fit_values, softmax_table
+from bqrl.mdp.arrays import BoolArray, IntArray
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.stochastic import StochasticPolicy
 
@@ -54,16 +55,25 @@ class ActorCritic(Learner):
         self.actions = np.zeros((self.batch, H), np.int64)
         self.rewards = np.zeros((self.batch, H))
         self.filled = 0
+        rows = np.flatnonzero(self.available.any(axis=2))
+        self._everywhere = Listed(H=H, S=S, rows=rows, runs=np.zeros((0, 2), np.int64))
+        self._exists = self.available.reshape(-1, A)[rows]
         self._update_policy()
+
+    def _moving(self) -> BoolArray:
+        """Return which parts move without being visited, as marks of the blocks of A parts that belong together."""
+        return np.zeros(self.parts.size // self.task.A, bool)
 
     def _update_policy(self) -> None:
         """Compute the probabilities and both policies from the parts."""
-        logits = np.empty(self.available.shape)
-        self.chances = np.empty(self.available.shape)
-        add_parts(self.parts, self.sharing, logits)
-        softmax_table(logits, self.available, self.chances)
+        rows, shares = self._everywhere.rows, np.empty(self._exists.shape)
+        add_parts(self.parts, self.sharing, self._everywhere, shares)
+        softmax_table(shares, self._exists, shares)
+        self.chances, actions = np.zeros(self.available.shape), np.zeros(self.V.shape, np.int64)
+        self.chances.reshape(-1, self.task.A)[rows] = shares
+        actions.reshape(-1)[rows] = shares.argmax(axis=1)
         self._behaviour = StochasticPolicy.unchecked(self.chances)
-        self._policy = MarkovPolicy(self.chances.argmax(axis=2))
+        self._policy = MarkovPolicy(actions)
 
     @abstractmethod
     def improve(self, batch: EpisodeBatch) -> None:
@@ -92,13 +102,18 @@ class ActorCritic(Learner):
         spread = advantage.std()
         if spread > 0.0:
             scaled = (advantage - advantage.mean()) / spread
+            H, S, A = self.available.shape
+            visited, met = (np.arange(H) * S + self.states[:, :-1]).reshape(-1), np.zeros(H * S, bool)
+            met[visited] = True
+            rows, place = np.flatnonzero(met), np.cumsum(met)[visited] - 1
             self.improve(
                 EpisodeBatch(
-                    states=self.states,
-                    actions=self.actions,
-                    advantage=scaled,
-                    old=self.chances,
-                    available=self.available,
+                    listed=list_rows(rows, self._moving(), (H, S, A)),
+                    place=place,
+                    actions=self.actions.reshape(-1),
+                    advantage=scaled.reshape(-1),
+                    old=self.chances.reshape(-1, A)[rows],
+                    available=self.available.reshape(-1, A)[rows],
                 )
             )
             self._update_policy()
@@ -107,3 +122,13 @@ class ActorCritic(Learner):
         """Continue from what `state()` returned."""
         super().restore(state)
         self._update_policy()
+
+
+def list_rows(rows: IntArray, moving: BoolArray, shape: tuple[int, ...]) -> Listed:
+    """Return the rows with the runs of their parts and of those marked in `moving`, where the marks of these rows are added."""
+    H, S, A = shape
+    moving[rows] = moving[H * S + rows % S] = moving[H * S + S + rows // S] = True
+    marks = np.zeros(moving.size + 2, bool)
+    marks[1:-1] = moving
+    edges = np.flatnonzero(marks[1:] != marks[:-1])
+    return Listed(H=H, S=S, rows=rows, runs=A * edges.reshape(-1, 2))

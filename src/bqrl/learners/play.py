@@ -9,8 +9,10 @@ import numpy as np
 
 from bqrl.errors import EpisodeError, PolicyError
 from bqrl.learners.protocol import Episode, Task
+from bqrl.learners.q_learning import EpsilonGreedy
 from bqrl.learners.replan import planning_grid
 from bqrl.loops.play import EventSource, find_events
+from bqrl.loops.q_learning import play_exploring
 from bqrl.loops.rollout import draw, draw_many, play_chances, step
 from bqrl.mdp.arrays import BoolArray, FloatArray, IntArray
 from bqrl.mdp.model import MDP
@@ -77,7 +79,10 @@ class ModelWorld(World):
         behaviour = draw_part(behaviour, chance)
         if isinstance(behaviour, StochasticPolicy):
             v, dynamics = chance.random(self.mdp.H), tuple(self.follower.dynamics)
-            play_chances(dynamics, behaviour.probabilities, u, v, *episode[:3])
+            if isinstance(behaviour, EpsilonGreedy):
+                play_exploring(dynamics, behaviour.mix, u, v, *episode[:3])
+            else:
+                play_chances(dynamics, behaviour.probabilities, u, v, *episode[:3])
         elif self.follower.fits(behaviour):
             self.follower.play(behaviour, u, *episode[:3])  # type: ignore[arg-type]
         else:

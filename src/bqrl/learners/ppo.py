@@ -10,6 +10,8 @@ share no parameters.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bqrl.checks import number, whole
@@ -17,6 +19,7 @@ from bqrl.learners.actor_critic import MAX_BATCH, ActorCritic
 from bqrl.learners.protocol import Task
 from bqrl.loops.actor_critic import EpisodeBatch
 from bqrl.loops.ppo import Adam, Rule, ppo_epochs
+from bqrl.mdp.arrays import BoolArray
 
 
 class PPO(ActorCritic):
@@ -38,9 +41,19 @@ class PPO(ActorCritic):
         clip, entropy = number(clip, "clip", 0.0, ends="()"), number(entropy, "entropy", 0.0)
         self.rule = Rule(sharing=self.sharing, minibatch=size, clip=clip, entropy=entropy, rate=rate)
         self.mean, self.square, self.steps = np.zeros(self.parts.size), np.zeros(self.parts.size), 0
+        self._visited = super()._moving()
+
+    def _moving(self) -> BoolArray:
+        """Return the parts that were ever visited: their moments decay, and the parts follow."""
+        return self._visited
 
     def improve(self, batch: EpisodeBatch) -> None:
         """Run `epochs` epochs over the batch, with minibatches in random order."""
         orders = np.tile(np.arange(batch.advantage.size), (self.epochs, 1))
         self.rng.permuted(orders, axis=1, out=orders)
         self.steps = ppo_epochs(self.parts, batch, orders, self.rule, Adam(self.mean, self.square), self.steps)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state()` returned."""
+        super().restore(state)
+        self._visited = np.any((np.abs(self.mean) + self.square).reshape(-1, self.task.A), axis=1)

@@ -15,17 +15,47 @@ accepts early offers. The usual remedy is `optimistic_start=x`, where x is the l
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bqrl.checks import bad_type, number
 from bqrl.learners.protocol import Episode, Learner, Task
-from bqrl.loops.q_learning import explore, td_episode
+from bqrl.loops.q_learning import explore, explore_table, td_episode
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, action_dtype, read_only
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.stochastic import StochasticPolicy
 
 FALLING, LOW = (1.0, 0.05), (0.05, 0.05)  # first and last epsilon
+
+
+class EpsilonGreedy(StochasticPolicy):
+    """The actions of a policy, with probability epsilon replaced by uniformly random available ones.
+
+    An episode visits few rows of a large table, so probabilities are computed where they are read.
+    """
+
+    def __init__(self, greedy: MarkovPolicy, available: BoolArray, epsilon: float) -> None:
+        self.mix: tuple[ActionArray, BoolArray, float] = greedy.actions, available, epsilon
+        self.H, self.S, self.A = available.shape
+        self._seed = 0
+
+    def shares(self, h: int, s: int) -> FloatArray:
+        """Return the action probabilities (A,) at stage `h` in state `s`."""
+        action, available, epsilon = self.mix
+        chances = np.empty(self.A)
+        explore(action[h, s], available[h, s], epsilon, chances)
+        return chances
+
+    @cached_property
+    def probabilities(self) -> FloatArray:  # type: ignore[override]
+        """The action probabilities (H, S, A), read-only."""
+        chances = np.empty((self.H, self.S, self.A))
+        action, available, epsilon = self.mix
+        explore_table(action, available, epsilon, chances)
+        table: FloatArray = read_only(chances)
+        return table
 
 
 class QLearning(Learner):
@@ -48,7 +78,7 @@ class QLearning(Learner):
         self.available = task.available
         self.Q = np.where(self.available, begin, -np.inf)
         self.visits = np.zeros(self.Q.shape, np.int64)
-        self.actions = self.available.argmax(axis=2)
+        self.actions = self.available.argmax(axis=2).astype(action_dtype(task.A))
         self.t = 0
         self._policy = MarkovPolicy(self.actions)
 
@@ -59,9 +89,7 @@ class QLearning(Learner):
 
     def plan(self) -> StochasticPolicy:
         """Return the greedy actions, mixed with uniformly random ones at the rate epsilon."""
-        chances = np.empty(self.Q.shape)
-        explore(self.actions, self.available, self.epsilon, chances)
-        return StochasticPolicy.unchecked(chances)
+        return EpsilonGreedy(self._policy, self.available, self.epsilon)
 
     def observe(self, episode: Episode) -> None:
         """Update the table of every stage."""

@@ -24,6 +24,7 @@ import numpy as np
 from bqrl.checks import choice, flag, number
 from bqrl.learners.model_based import ModelBased
 from bqrl.learners.protocol import Task
+from bqrl.learners.shared_counts import SharedCounts
 from bqrl.loops.model_based import Bonus, ucbvi_values
 from bqrl.policies.markov import MarkovPolicy
 
@@ -50,6 +51,15 @@ class UCBVI(ModelBased):
 
     def plan(self) -> MarkovPolicy:
         """Return the greedy policy of the optimistic values."""
-        known = tuple(self.arrays), self.counts.visits, self.floor, self.ceiling
+        visits = self.counts.visits
+        if isinstance(self.counts, SharedCounts):  # a row may turn to the counts of a law with as many visits
+            self._planned.fill(-1)
+        known = tuple(self.arrays), visits, self._planned, self.floor, self.ceiling
         ucbvi_values(*known, self._bonus, self.Q, self.V, self.actions)
+        np.copyto(self._planned, visits)
         return self._current_policy()
+
+    def _group(self) -> None:
+        """Update the arrays as for every model, and plan all rows next time."""
+        super()._group()
+        self._planned = np.full(self.counts.visits.shape, -1)  # visits of each row at the last plan

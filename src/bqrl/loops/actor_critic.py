@@ -3,6 +3,9 @@
 Logits and values of (h, s) are sums of three parts: one for (h, s) itself, one for s shared by all stages, and one for h shared
 by all states. The shared parts are multiplied by `sharing`. All parts lie in one flat vector: (h, s, a), then (s, a), then
 (h, a).
+
+A batch visits few rows of a large table. The loops therefore run over a list of n rows, increasing numbers h * S + s, and
+their tables have one line per listed row.
 """
 
 import math
@@ -10,42 +13,60 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
+from bqrl.loops.moves import inlined
+
+
+class Listed(NamedTuple):
+    """The rows that a loop runs over, and the parts that it may change."""
+
+    H: int
+    S: int
+    rows: Any  # (n,) increasing
+    runs: Any  # (k, 2) begin and end of each run of parts; they contain all parts of these rows
+
 
 class EpisodeBatch(NamedTuple):
-    """Episodes of one policy, with the advantages of the actions played."""
+    """The steps of episodes of one policy, with the advantages of the actions played."""
 
-    states: Any  # (B, H + 1)
-    actions: Any  # (B, H)
-    advantage: Any  # (B, H)
-    old: Any  # (H, S, A) the policy that played
-    available: Any  # (H, S, A)
+    listed: Listed  # the rows visited
+    place: Any  # (B * H,) place of the row of each step among them
+    actions: Any  # (B * H,)
+    advantage: Any  # (B * H,)
+    old: Any  # (n, A) the policy that played
+    available: Any  # (n, A)
 
 
-@njit(cache=True)
-def add_parts(parts, sharing, table):
-    """Fill table[h, s, a] with the own part + sharing * (part of s + part of h)."""
-    H, S, A = table.shape
-    of_state, of_stage = H * S * A, H * S * A + S * A
-    for h in range(H):
-        for s in range(S):
-            for a in range(A):
-                common = parts[of_state + s * A + a] + parts[of_stage + h * A + a]
-                table[h, s, a] = parts[(h * S + s) * A + a] + sharing * common
+@inlined
+def find_parts(listed, k, A):
+    """Return where the own part of listed row k begins, and the parts of its state and of its stage."""
+    H, S, row = listed.H, listed.S, listed.rows[k]
+    return row * A, (H * S + row % S) * A, (H * S + S + row // S) * A
 
 
 @njit(cache=True)
-def collect_parts(table, sharing, parts):
-    """Fill `parts` with the gradient of each part, given the gradient by (h, s, a); the transpose of `add_parts`."""
-    H, S, A = table.shape
-    of_state, of_stage = H * S * A, H * S * A + S * A
-    parts[:] = 0.0
-    for h in range(H):
-        for s in range(S):
-            for a in range(A):
-                x = table[h, s, a]
-                parts[(h * S + s) * A + a] = x
-                parts[of_state + s * A + a] += sharing * x
-                parts[of_stage + h * A + a] += sharing * x
+def add_parts(parts, sharing, listed, table):
+    """Fill table[k] with the own part + sharing * (part of s + part of h) of each listed row."""
+    A = table.shape[1]
+    for k in range(table.shape[0]):
+        own, of_state, of_stage = find_parts(listed, k, A)
+        for a in range(A):
+            table[k, a] = parts[own + a] + sharing * (parts[of_state + a] + parts[of_stage + a])
+
+
+@njit(cache=True)
+def collect_parts(table, sharing, listed, parts):
+    """Fill in the gradient of the parts of the listed rows, given the gradient by row; the transpose of `add_parts`."""
+    A = table.shape[1]
+    for k in range(table.shape[0]):
+        own, of_state, of_stage = find_parts(listed, k, A)
+        for a in range(A):
+            parts[own + a] = table[k, a]
+            parts[of_state + a] = parts[of_stage + a] = 0.0
+    for k in range(table.shape[0]):
+        own, of_state, of_stage = find_parts(listed, k, A)
+        for a in range(A):
+            parts[of_state + a] += sharing * table[k, a]
+            parts[of_stage + a] += sharing * table[k, a]
 
 
 @njit(cache=True)
@@ -65,10 +86,9 @@ def softmax_row(logits, available, chances):
 
 @njit(cache=True)
 def softmax_table(logits, available, chances):
-    """Fill `chances` (H, S, A) with the softmax of a table of logits."""
-    for h in range(logits.shape[0]):
-        for s in range(logits.shape[1]):
-            softmax_row(logits[h, s], available[h, s], chances[h, s])
+    """Fill `chances` (n, A) with the softmax of a table of logits."""
+    for k in range(logits.shape[0]):
+        softmax_row(logits[k], available[k], chances[k])
 
 
 @njit(cache=True)

@@ -45,6 +45,12 @@ def find_row(model, h, s, a):
     return m, k, model.row_start[q], model.row_start[q + 1]
 
 
+@inlined
+def has_actions(model, h, s):
+    """Return whether a state has actions at a stage; the values of a state without actions stay as they are."""
+    return find_row(model, h, s, 0)[2] < find_row(model, h, s, model.known.shape[2] - 1)[3]
+
+
 @njit(cache=True)
 def best_action(q_values):
     """Return the first action with the largest value up to TIE_TOL (relative); unavailable actions have the value -inf."""
@@ -127,20 +133,33 @@ def row_spread(model, visits, h, s, a, value, V, L):
 
 
 @njit(cache=True)
-def ucbvi_values(group, visits, floor, ceiling, bonus, Q, V, action):
-    """Fill in optimistic values and greedy actions.
+def ucbvi_values(group, visits, planned, floor, ceiling, bonus, Q, V, action):
+    """Update optimistic values and greedy actions that were planned with the counts `planned` (M, S, A).
 
-    The bonuses are those of Azar et al. (2017), Algorithms 3 and 4, with the range of the values of a row in place of H.
+    The bonuses are those of Azar et al. (2017), Algorithms 3 and 4, with the range of the values of a row in place of H. A row
+    keeps its value if neither its counts nor the values and counts of its successors changed.
     """
     model = Model(*group)
     H, S, A = Q.shape
     L = bonus.log_term
+    moved = np.zeros((H + 1, S), np.bool_)  # states whose value or counts changed
     for h in range(H - 1, -1, -1):
+        after = moved[h + 1]
         for s in range(S):
+            if not has_actions(model, h, s):
+                continue
+            stale = False
             for a in range(A):
                 m, k, begin, end = find_row(model, h, s, a)
-                if begin == end:
+                i = begin
+                if visits[m, s, a] != planned[m, s, a]:
+                    moved[h, s] = True
+                else:
+                    while i < end and not after[np.uint64(model.successor[i])]:
+                        i += 1
+                if i == end:
                     continue
+                stale = True
                 n, top = visits[m, s, a], ceiling[h, s, a]
                 width = top - floor[h, s, a]
                 if n == 0 and not model.known[m, s, a]:
@@ -156,7 +175,10 @@ def ucbvi_values(group, visits, floor, ceiling, bonus, Q, V, action):
                             extra = 7.0 * width * L / math.sqrt(n)
                         value = min(value + bonus.scale * extra, top)
                 Q[h, s, a] = min(value, Q[h, s, a]) if bonus.monotone else value
-            take_best(Q, V, action, h, s)
+            if stale:
+                before = V[h, s]
+                take_best(Q, V, action, h, s)
+                moved[h, s] |= V[h, s] != before
 
 
 @njit(cache=True)
@@ -170,6 +192,8 @@ def sampled_values(group, place, gammas, Q, V, action):
     for h in range(H - 1, -1, -1):
         after = V[h + 1]
         for s in range(S):
+            if not has_actions(model, h, s):
+                continue
             for a in range(A):
                 m, k, begin, end = find_row(model, h, s, a)
                 if begin == end:

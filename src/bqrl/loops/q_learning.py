@@ -1,8 +1,11 @@
 """Temporal-difference updates of one table per stage after each episode, and the epsilon-greedy behaviour of a table."""
 
+import numpy as np
 from numba import njit
 
+from bqrl.loops.layout import Dynamics
 from bqrl.loops.model_based import best_action
+from bqrl.loops.rollout import draw, step
 
 
 @njit(cache=True)
@@ -32,15 +35,32 @@ def td_episode(Q, visits, action, update, states, actions, rewards):
 
 
 @njit(cache=True)
-def explore(action, available, epsilon, chances):
-    """Fill `chances` (H, S, A): with probability epsilon a uniform available action, else the greedy action."""
-    H, S, A = chances.shape
-    for h in range(H):
-        for s in range(S):
-            n = 0
-            for a in range(A):
-                n += available[h, s, a]
-            share = epsilon / max(n, 1)  # a state without actions is never visited
-            for a in range(A):
-                chances[h, s, a] = share if available[h, s, a] else 0.0
-            chances[h, s, action[h, s]] += 1.0 - epsilon
+def explore(best, available, epsilon, chances):
+    """Fill one row of `chances` (A,): with probability epsilon a uniform available action, else the greedy one."""
+    n = 0
+    for a in range(chances.size):
+        n += available[a]
+    share = epsilon / max(n, 1)  # a state without actions is never visited
+    for a in range(chances.size):
+        chances[a] = share if available[a] else 0.0
+    chances[best] += 1.0 - epsilon
+
+
+@njit(cache=True)
+def explore_table(action, available, epsilon, chances):
+    """Fill `chances` (H, S, A) in every row."""
+    for h in range(chances.shape[0]):
+        for s in range(chances.shape[1]):
+            explore(action[h, s], available[h, s], epsilon, chances[h, s])
+
+
+@njit(cache=True)
+def play_exploring(group, mix, u, v, states, actions, rewards):
+    """Play one episode as `play_chances` does; `mix` holds greedy actions (H, S), available ones and epsilon."""
+    dynamics, (action, available, epsilon) = Dynamics(*group), mix
+    chances = np.empty(dynamics.A)
+    states[0] = draw(dynamics.mu, 0, dynamics.mu.size, u[0])
+    for h in range(actions.size):
+        s = states[h]
+        explore(action[h, s], available[h, s], epsilon, chances)
+        step(dynamics, h, draw(chances, 0, chances.size, v[h]), u[1 + h], states, actions, rewards)

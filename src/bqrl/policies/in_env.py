@@ -231,7 +231,8 @@ def play_steps(steps: Stepper, player: Player, seed: int, episode: int, horizon:
 def chosen_action(policy: Policy, h: int, s: int, memory: Any, chance: np.random.Generator, A: int) -> int:
     """Return the action of a policy, drawn with `chance` if it draws; PolicyError unless the environment has it."""
     if isinstance(policy, StochasticPolicy):
-        return int(draw(policy.probabilities[h, s], 0, policy.probabilities.shape[2], chance.random()))
+        shares = policy.shares(h, s)
+        return int(draw(shares, 0, shares.size, chance.random()))  # type: ignore[arg-type]
     answer = policy.act(h, s, memory)
     if is_vector(answer):
         answer = drawn_action(as_decisions([answer], h, [s], A)[0], float(chance.random()), h, state=str(s))

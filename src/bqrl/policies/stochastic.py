@@ -67,6 +67,11 @@ class StochasticPolicy(Policy):
         self.H, self.S = table.shape[:2]
         self._seed = seed
 
+    def shares(self, h: int, s: int) -> FloatArray:
+        """Return the action probabilities (A,) at stage `h` in state `s`."""
+        row: FloatArray = self.probabilities[h, s]
+        return row
+
     @cached_property
     def _coin(self) -> np.random.Generator:
         """The random stream of `act`; evaluation and simulation never use it."""
@@ -75,7 +80,7 @@ class StochasticPolicy(Policy):
     def act(self, h: int, s: int, memory: Any = None) -> int:
         """Return an action drawn at stage `h` in state `s`, from the policy's own stream."""
         self._check(h, s, 0)
-        shares = self.probabilities[h, s].tolist()
+        shares = self.shares(h, s).tolist()
         if not any(shares):
             raise PolicyError(
                 f"expected a state with action probabilities, got state {s} at stage {h + 1}", stage=h, state=s
@@ -96,4 +101,4 @@ class StochasticPolicy(Policy):
         return {"probabilities": self.probabilities}
 
     def __repr__(self) -> str:
-        return f"StochasticPolicy(H={self.H}, S={self.S}, A={self.probabilities.shape[2]})"
+        return f"StochasticPolicy(H={self.H}, S={self.S}, A={self.shares(0, 0).size})"
