@@ -23,9 +23,10 @@ import numpy as np
 from bqrl.checks import bad_type, number
 from bqrl.learners.protocol import Episode, Learner, Task
 from bqrl.loops.q_learning import explore, explore_table, td_episode
-from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, action_dtype, read_only
+from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, read_only
 from bqrl.policies.markov import MarkovPolicy
 from bqrl.policies.stochastic import StochasticPolicy
+from bqrl.policies.target import action_dtype
 
 FALLING, LOW = (1.0, 0.05), (0.05, 0.05)  # first and last epsilon
 
