@@ -139,6 +139,43 @@ def l1_ordered(order, values, c, chance, half, sense, plain):
 
 
 @inner
+def l1_sparse(values, rows, probability, half, sense, S, low, high, out):
+    """Do the work of `l1_ordered` in the columns low .. high - 1 of a row that has few of the S states as successors.
+
+    out[c] is the plain expectation at first. Sorting the few successors takes less time than finding them among all states.
+    """
+    k, scale = rows.size, (S + 2) * 2.0**-52
+    if k == 2:
+        r, t = np.uint64(rows[0]), np.uint64(rows[1])
+        first = min(
+            probability[0], max(min(half, 1.0 - probability[1]), 0.0)
+        )  # the mass that the first outcome may give
+        second = min(probability[1], max(min(half, 1.0 - probability[0]), 0.0))
+        for c in range(np.uint64(low), np.uint64(high)):
+            rise = values[t, c] - values[r, c]
+            total = out[c] - (second if sense * rise > 0.0 else first) * sense * abs(rise)
+            out[c] = total if total > scale * out[c] else 0.0
+        return
+    place = np.argsort(rows)  # ties go to the state with the lower number
+    order, column, chance = np.arange(k), np.empty(k), np.empty(k)
+    for j in range(k):
+        chance[j] = probability[place[j]]
+    for c in range(np.uint64(low), np.uint64(high)):
+        for j in range(k):
+            column[j] = values[np.uint64(rows[place[j]]), c]
+        sort_by_value(order, column, 1.0)
+        favoured, j, step = (0, k - 1, -1) if sense > 0.0 else (k - 1, 0, 1)
+        best = order[favoured]
+        left, total = min(half, 1.0 - chance[best]), out[c]
+        while left > 0.0 and j != favoured:
+            taken = min(chance[order[j]], left)
+            left -= taken
+            total -= taken * (column[order[j]] - column[best])
+            j += step
+        out[c] = total if total > scale * out[c] else 0.0
+
+
+@inner
 def remainder(mass, taken, k):
     """Return mass - taken; differences below the rounding error of k sums are set to 0, which preserves ties."""
     left = mass - taken
