@@ -129,8 +129,11 @@ def scattered_extremes(out, at, row, rows, moves, ball, source, n_next):
         n = min(CHUNK, out.size - first)
         landed = np.empty((end - begin, n))
         for i in range(begin, end):
-            for c in range(n):
-                landed[i - begin, c] = source[rows.successor[i], column_after(at + first + c, i, moves, n_next)]
+            if moves.jumps.size > 0:
+                for c in range(n):
+                    landed[i - begin, c] = source[rows.successor[i], column_after(first + c, i, moves, n_next)]
+            else:
+                shift_into(landed[i - begin], source[rows.successor[i], :n_next], at + first + moves.shift[i], 0.0)
         l1_columns(landed, places, rows.probability[begin:end], ball.half[row], ball.sense, out[first : first + n])
 
 
@@ -151,7 +154,7 @@ def column_after(c, i, moves, n_next):
 
 @inner
 def add_missing(out, at, row, rows, moves, mass, source, n_next):
-    """Move, in the columns from `at` on, the given mass to the last outcome of a row from the other outcome with the largest value."""
+    """Move the given mass to the last outcome of a row from the other one with the largest value, in the columns from `at` on."""
     last = rows.start[row + 1] - 1
     for c in range(out.size):
         greatest = -np.inf

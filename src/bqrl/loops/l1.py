@@ -14,6 +14,8 @@ from numba import njit, prange
 
 from bqrl.loops.moves import inner
 
+CHECKED = 256  # number of columns that are checked at once for changes of the last giver
+SKIPPED = np.uint64(8)  # number of outcomes of probability 0 from which skipping them saves time
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
@@ -264,6 +266,26 @@ def find_misplaced(values, rows, c, edge, side, slack, first):
 
 
 @inner
+def count_placed(values, rows, c, width, giver, side, slack, worst, out):
+    """Return the number of columns, from c on and at most `width`, in which no outcome is on the wrong side of the last giver.
+
+    out[c] is filled with the value of the last giver in these columns. `worst` is overwritten.
+    """
+    g, n = rows[giver], np.uint64(width)
+    for x in range(n):
+        out[c + x], worst[x] = values[g, c + x], 0.0
+    for j in range(np.uint64(rows.size)):
+        r, own = rows[j], side[j]
+        for x in range(n):
+            wrong = own * (values[r, c + x] - out[c + x])
+            worst[x] = wrong if wrong > worst[x] else worst[x]
+    for x in range(width):
+        if worst[x] > slack:
+            return x
+    return width
+
+
+@inner
 def last_givers(support, half, sense, apart, out):
     """Fill out[c] with the value of the last outcome that gives mass, for the columns in which outcomes differ.
 
@@ -280,8 +302,16 @@ def last_givers(support, half, sense, apart, out):
         column[j] = values[rows[j], early]
     sort_by_value(order, column, sense)
     giver, given = first_givers(order, probability, half, sense, side)
-    for c in range(np.uint64(begin), np.uint64(end)):
-        changes, first = 0, np.uint64(0)
+    c, last_column, width, worst = np.uint64(begin), np.uint64(end), 8, np.empty(CHECKED)
+    while c < last_column:
+        if end - begin > CHECKED // 2:
+            width = min(width, end - np.int64(c))
+            placed = count_placed(values, rows, c, width, giver, side, slack, worst, out)
+            c += np.uint64(placed)
+            if placed == width:
+                width = min(2 * width, CHECKED)
+                continue
+        changes, first, width = 0, np.uint64(0), 8
         while True:
             j = find_misplaced(values, rows, c, values[rows[giver], c], side, slack, first)
             if j == k:
@@ -309,6 +339,22 @@ def last_givers(support, half, sense, apart, out):
                 giver = j
             first = j + ONE if giver == last else np.uint64(0)  # earlier ones were compared with the same giver
         out[c] = values[rows[giver], c]
+        c += ONE
+
+
+@inner
+def possible_outcomes(support, k, sense, at, best):
+    """Return rows and probabilities of the k outcomes of positive probability; the others count for the best value only."""
+    rows, probability, j = np.empty(k, np.uint64), np.empty(k), np.uint64(0)
+    for i in range(np.uint64(support.rows.size)):
+        r = support.rows[i]
+        if support.probability[i] > 0.0:
+            rows[j], probability[j] = r, support.probability[i]
+            j += ONE
+            continue
+        for c in range(np.uint64(best.size)):
+            best[c] = min(best[c], sense * support.values[r, at + c])
+    return rows, probability
 
 
 @inner
@@ -319,7 +365,13 @@ def add_by_side(support, sense, apart, edge, favoured, mass, best):
     """
     values, rows, probability = support
     begin, end, slack = apart
-    at, n, k = np.uint64(begin), np.uint64(end - begin), np.uint64(rows.size)
+    at, n, k = np.uint64(begin), np.uint64(end - begin), np.uint64(0)
+    for j in range(np.uint64(rows.size)):
+        if probability[j] > 0.0:
+            k += ONE
+    if k + SKIPPED <= np.uint64(rows.size):
+        rows, probability = possible_outcomes(support, k, sense, at, best)
+    k = np.uint64(rows.size)
     for j in range(np.uint64(0), k, FOUR):
         i, m, o = min(j + ONE, k - ONE), min(j + TWO, k - ONE), min(j + THREE, k - ONE)
         r, s, t, u = rows[j], rows[i], rows[m], rows[o]
