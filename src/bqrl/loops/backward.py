@@ -339,15 +339,15 @@ def sweep_stages(stages, probability, ball, goal, work, extra, reach, tables, st
     holds the terminal values, followed by the means. The actions are written to `tables`; if its buffer is empty, only values
     are computed. Unless `stored` is empty, the values of the stages 0 to H - 1 are written to it, one after the other.
 
-    `reach` holds what `stage_spans` needs, from `Layout.reach`. States that are not met, and columns outside the spans of
-    their state, are not read; what `tables` and `stored` hold there is not changed.
+    `reach` holds what `stage_spans` needs, from `Layout.reach`. States that are not met are not read; what `tables` and
+    `stored` hold there is not changed.
     """
     H, S = stages.size.size - 1, stages.mu.size
     per_stage = S * stages.A
     layers = 2 if tables.flat.size > 0 else 1
     no_jumps, none = np.empty((0, 0), np.int64), np.empty((0, 0), tables.flat.dtype)
     single = stages.start.size - 1 == per_stage  # one stored kernel serves every stage
-    spans, now = np.empty((S, 4), np.int64), 0
+    spans, now = np.empty((S, 2), np.int64), 0
     for h in range(H - 1, -1, -1):
         n, n_next = stages.size[h] + extra, stages.size[h + 1] + extra
         after = work[now, : S * layers * n_next].reshape(S, layers * n_next)
@@ -372,36 +372,36 @@ def sweep_stages(stages, probability, ball, goal, work, extra, reach, tables, st
                 order, values = np.empty((n_next, states.size), np.int64), np.empty((n_next, S))
                 sort_columns(after, states, order, values)
             stage_ball = Ball(half, ball.sense, order, values, ball.missing[here_q])
-        stage_spans(stages, h, n, extra, reach, ball is not None, spans)
+        stage_spans(stages, h, n, extra, reach, spans)
         pages, scratch = Pages(after, here, action), scratch_for(after, here, ball)
         for s in range(S):
             if not stages.met[h, s]:
                 continue
-            begin, end, low, high = spans[s]
+            begin, end = spans[s, 0], spans[s, 1]
             sweep_state(s, rows, moves, stage_ball, rule, pages, scratch, (begin, end))
-            extend_edges(here[s, :n], begin, end, low, high)
+            extend_edges(here[s, :n], begin, end)
             if layers == 2:
-                extend_edges(here[s, n:], begin, end, low, high)
-                extend_edges(action[s], begin, end, low, high)
+                extend_edges(here[s, n:], begin, end)
+                extend_edges(action[s], begin, end)
             if stored.size > 0:
                 at = tables.begin[h] + s * n
-                for c in range(low, high):  # an array assignment would add seconds of compilation for its error message
+                for c in range(n):  # an array assignment would add seconds of compilation for its error message
                     stored[at + c] = here[s, c]
         now = 1 - now
     return now
 
 
 @inner
-def stage_spans(stages, h, n, extra, reach, ball, spans):
-    """Fill spans[s] with begin, end, low and high: columns begin .. end - 1 of a state are computed, low .. high - 1 filled in.
+def stage_spans(stages, h, n, extra, reach, spans):
+    """Fill spans[s] with begin and end: the columns begin .. end - 1 of a state are computed, the others equal the nearest one.
 
     Let the returns that can follow a state be the points from l to u. A need of at most l is met after every outcome, and a
     need of at least u + `extra` costs the same after every outcome. So all columns up to l equal each other in every bit, and
     so do all columns from u + `extra` on: one of them is computed. `reach` holds these returns in steps, left[h, s], and
     the least and the greatest sum earned[h, s] on the way to each state. The needs of a state are targets minus such a sum;
-    other needs are not computed. If `earned` is empty, all are. If a policy asks for another need, its action is 0.
+    other needs are not computed. If `earned` is empty, all are.
 
-    Over a ball all columns are filled in, since the l1 step compares columns. If chunks of columns are kept `whole`, they are
+    If chunks of columns are kept `whole`, they are
     computed whole, and so is the first column of the chunk after them, in which all columns are equal.
     """
     left, earned, whole = reach
@@ -415,17 +415,15 @@ def stage_spans(stages, h, n, extra, reach, ball, spans):
         end = min(max(left[h, s, 1] - stages.lowest[h] + extra, low), high)
         if whole:
             begin, end = begin - begin % CHUNK, min(end - end % CHUNK + CHUNK, n - 1)
-        if ball or h == 0:
-            low, high = 0, n - 1
-        spans[s, 0], spans[s, 1], spans[s, 2], spans[s, 3] = begin, end + 1, low, high + 1
+        spans[s, 0], spans[s, 1] = begin, end + 1
 
 
 @inner
-def extend_edges(row, begin, end, low, high):
-    """Fill the columns low .. begin - 1 of a row with that of column `begin`, and end .. high - 1 with that before `end`."""
-    for c in range(low, begin):
+def extend_edges(row, begin, end):
+    """Fill the columns before `begin` of a row with that of column `begin`, and those from `end` on with the one before."""
+    for c in range(begin):
         row[c] = row[begin]
-    for c in range(end, high):
+    for c in range(end, row.size):
         row[c] = row[end - 1]
 
 

@@ -140,7 +140,7 @@ def l1_ordered(order, values, c, chance, half, sense, plain):
     return total if total > (S + 2) * 2.0**-52 * plain else 0.0
 
 
-@inner
+@njit(cache=True)
 def l1_sparse(values, rows, probability, half, sense, S, low, high, out):
     """Do the work of `l1_ordered` in the columns low .. high - 1 of a row that has few of the S states as successors.
 

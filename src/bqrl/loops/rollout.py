@@ -89,7 +89,8 @@ def next_run(s, own, g, action, column, mass, split):
 def push_mass(rows, moves, action, column, mass, out, span, split, least=ZERO):
     """Add probability * mass[s, g] to `out` at s_next and the next sum, for each action at sum g and the columns in `span`.
 
-    The sums g run from `least` to the last one of `column`. This is the only implementation of a forward stage over states and sums. A run of sums moves as a whole (see `next_run`).
+    The sums g run from `least` to the last one of `column`. This is the only implementation of a forward stage over states
+    and sums. A run of sums moves as a whole (see `next_run`).
     `split` should be True if most sums have no mass, and False if the search for gaps would take longer than it saves.
     """
     lo, hi = span
