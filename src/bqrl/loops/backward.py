@@ -18,6 +18,8 @@ from bqrl.loops.moves import (
     add_outcome,
     add_rows,
     columns_inside,
+    extend_edges,
+    fill,
     inlined,
     inner,
     mean_of,
@@ -25,6 +27,7 @@ from bqrl.loops.moves import (
     one_shift,
     put_span,
     shift_into,
+    shift_row,
 )
 
 SMALL_ROW = 128  # up to this number of columns, the value and the mean of a row are computed together
@@ -63,35 +66,35 @@ def expectation(out, at, row, rows, moves, source, origin, n_next, spare):
     the moves are jumps.
     """
     begin, end = rows.start[row], rows.start[row + 1]
-    shift = moves.shift
+    successor, probability, shift, jumps = rows.successor, rows.probability, moves.shift, moves.jumps
     together = one_shift(shift, begin, end)
-    if together and moves.jumps.size > 0:
+    if together and jumps.size > 0:
         whole = spare[:n_next]
         whole[:] = 0.0
         add_rows(whole, ZERO, n_next, begin, end, rows, source, origin)
-        move_columns(out, whole, shift[begin], moves.jumps)
+        move_columns(out, whole, shift[begin], jumps)
     elif together:
         move = at + shift[begin]
         first, last = columns_inside(out.size, n_next - 1, move)
         if first == last:  # every column is clipped to the same end
             end_column = origin if first > 0 else origin + n_next - 1
-            out[:] = mean_of(begin, end, rows, source, end_column)
+            fill(out, ZERO, out.size, mean_of(begin, end, rows, source, end_column))
             return
         if end == begin + 1:
-            put_span(out, first, last, rows.probability[begin], source, rows.successor[begin], origin + first + move)
+            put_span(out, first, last, probability[begin], source, successor[begin], origin + first + move)
         else:
-            out[first:last] = 0.0
+            fill(out, first, last, 0.0)
             add_rows(out, first, last - first, begin, end, rows, source, origin + first + move)
-        out[:first], out[last:] = out[first], out[last - 1]
+        extend_edges(out, first, last)
     else:
-        out[:] = 0.0
+        fill(out, ZERO, out.size, 0.0)
         for i in range(begin, end):
-            p, s = rows.probability[i], rows.successor[i]
+            p, s = probability[i], successor[i]
             if p == 0.0:  # the empirical kernels of learners have many such outcomes
                 continue
-            if moves.jumps.size > 0:
+            if jumps.size > 0:
                 for c in range(out.size):
-                    out[c] += p * source[s, origin + moves.jumps[shift[i], c]]
+                    out[c] += p * source[s, origin + jumps[shift[i], c]]
             else:
                 add_outcome(out, p, source, s, origin, n_next, at + shift[i])
 
@@ -114,7 +117,7 @@ def row_extremes(whole, low, high, row, rows, ball, source, n_next, chance):
             whole[c] = l1_ordered(ball.order, ball.values, c, chance, ball.half[row], ball.sense, whole[c])
     else:
         p = rows.probability[begin:end]
-        l1_columns(source, rows.successor[begin:end], p, ball.half[row], ball.sense, whole[:n_next])
+        l1_columns(source, rows.successor[begin:end].astype(np.uint64), p, ball.half[row], ball.sense, whole[:n_next])
 
 
 @inner
@@ -124,16 +127,17 @@ def scattered_extremes(out, at, row, rows, moves, ball, source, n_next):
     Values within the rounding error of a chunk count as equal, so `at` must be a multiple of CHUNK.
     """
     begin, end = rows.start[row], ball_end(row, rows, ball)
-    places = np.arange(end - begin).astype(rows.successor.dtype)
+    successor, shift, jumps = rows.successor, moves.shift, moves.jumps
+    places = np.arange(end - begin).view(np.uint64)
     for first in range(0, out.size, CHUNK):
         n = min(CHUNK, out.size - first)
         landed = np.empty((end - begin, n))
         for i in range(begin, end):
-            if moves.jumps.size > 0:
+            if jumps.size > 0:
                 for c in range(n):
-                    landed[i - begin, c] = source[rows.successor[i], column_after(first + c, i, moves, n_next)]
+                    landed[i - begin, c] = source[successor[i], jumps[shift[i], first + c]]
             else:
-                shift_into(landed[i - begin], source[rows.successor[i], :n_next], at + first + moves.shift[i], 0.0)
+                shift_row(landed, i - begin, source, successor[i], n_next, at + first + shift[i])
         l1_columns(landed, places, rows.probability[begin:end], ball.half[row], ball.sense, out[first : first + n])
 
 
@@ -416,15 +420,6 @@ def stage_spans(stages, h, n, extra, reach, spans):
         if whole:
             begin, end = begin - begin % CHUNK, min(end - end % CHUNK + CHUNK, n - 1)
         spans[s, 0], spans[s, 1] = begin, end + 1
-
-
-@inner
-def extend_edges(row, begin, end):
-    """Fill the columns before `begin` of a row with that of column `begin`, and those from `end` on with the one before."""
-    for c in range(begin):
-        row[c] = row[begin]
-    for c in range(end, row.size):
-        row[c] = row[end - 1]
 
 
 @inner

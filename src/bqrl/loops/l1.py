@@ -286,11 +286,11 @@ def count_placed(values, rows, c, width, giver, side, slack, worst, out):
 
 
 @inner
-def last_givers(support, half, sense, apart, out):
+def last_givers(support, half, sense, apart, worst, out):
     """Fill out[c] with the value of the last outcome that gives mass, for the columns in which outcomes differ.
 
     Neighbouring columns mostly have the same givers, so the givers are updated from column to column: an outcome on the wrong
-    side of the last giver changes sides.
+    side of the last giver changes sides. `worst` is overwritten.
     """
     values, rows, probability = support
     begin, end, slack = apart
@@ -302,7 +302,7 @@ def last_givers(support, half, sense, apart, out):
         column[j] = values[rows[j], early]
     sort_by_value(order, column, sense)
     giver, given = first_givers(order, probability, half, sense, side)
-    c, last_column, width, worst = np.uint64(begin), np.uint64(end), 8, np.empty(CHECKED)
+    c, last_column, width = np.uint64(begin), np.uint64(end), 8
     while c < last_column:
         if end - begin > CHECKED // 2:
             width = min(width, end - np.int64(c))
@@ -344,7 +344,7 @@ def last_givers(support, half, sense, apart, out):
 
 @inner
 def possible_outcomes(support, k, sense, at, best):
-    """Return rows and probabilities of the k outcomes of positive probability; the others count for the best value only."""
+    """Return the k outcomes of positive probability; the others count for the best value only."""
     rows, probability, j = np.empty(k, np.uint64), np.empty(k), np.uint64(0)
     for i in range(np.uint64(support.rows.size)):
         r = support.rows[i]
@@ -354,7 +354,7 @@ def possible_outcomes(support, k, sense, at, best):
             continue
         for c in range(np.uint64(best.size)):
             best[c] = min(best[c], sense * support.values[r, at + c])
-    return rows, probability
+    return Support(support.values, rows, probability)
 
 
 @inner
@@ -365,13 +365,7 @@ def add_by_side(support, sense, apart, edge, favoured, mass, best):
     """
     values, rows, probability = support
     begin, end, slack = apart
-    at, n, k = np.uint64(begin), np.uint64(end - begin), np.uint64(0)
-    for j in range(np.uint64(rows.size)):
-        if probability[j] > 0.0:
-            k += ONE
-    if k + SKIPPED <= np.uint64(rows.size):
-        rows, probability = possible_outcomes(support, k, sense, at, best)
-    k = np.uint64(rows.size)
+    at, n, k = np.uint64(begin), np.uint64(end - begin), np.uint64(rows.size)
     for j in range(np.uint64(0), k, FOUR):
         i, m, o = min(j + ONE, k - ONE), min(j + TWO, k - ONE), min(j + THREE, k - ONE)
         r, s, t, u = rows[j], rows[i], rows[m], rows[o]
@@ -402,22 +396,29 @@ def l1_columns(values, rows, probability, half, sense, out):
     `half` is taken; it counts with the value of the last giver. For nonnegative values no term is negative. Values closer than
     the rounding error of these sums are treated as equal; `rounding_error` in planners/sweep.py accounts for this.
     """
-    at = rows.astype(np.uint64)  # see `add_span` for why indices are unsigned
-    slack = (
-        (at.size + 2) * 2.0**-53 * max(largest_value(values, at, out.size - 1, 1.0), largest_value(values, at, 0, -1.0))
-    )
-    begin, end = differing_columns(values, at, out.size, slack)
+    most = max(largest_value(values, rows, out.size - 1, 1.0), largest_value(values, rows, 0, -1.0))
+    slack = (rows.size + 2) * 2.0**-53 * most
+    begin, end = differing_columns(values, rows, out.size, slack)
     for c in range(out.size):
-        out[c] = values[at[0], c]
+        out[c] = values[rows[0], c]
     if begin == end:
         return
-    support, apart = Support(values, at, probability), Apart(begin, end, slack)
-    last_givers(support, half, sense, apart, out)
-    favoured, mass, best = np.zeros(end - begin), np.zeros(end - begin), np.full(end - begin, np.inf)
-    add_by_side(support, sense, apart, out, favoured, mass, best)
+    support, apart = Support(values, rows, probability), Apart(begin, end, slack)
+    favoured, mass, best = np.zeros(end - begin), np.zeros(end - begin), np.empty(end - begin)
+    last_givers(support, half, sense, apart, best, out)
+    best[:] = np.inf
+    possible = np.uint64(0)
+    for j in range(np.uint64(rows.size)):
+        if probability[j] > 0.0:
+            possible += ONE
+    if possible + SKIPPED <= np.uint64(rows.size):
+        at = np.uint64(begin)
+        add_by_side(possible_outcomes(support, possible, sense, at, best), sense, apart, out, favoured, mass, best)
+    else:
+        add_by_side(support, sense, apart, out, favoured, mass, best)
     for c in range(begin, end):
         i = c - begin
-        out[c] = sense * (favoured[i] + half * best[i]) + remainder(mass[i], half, at.size) * out[c]
+        out[c] = sense * (favoured[i] + half * best[i]) + remainder(mass[i], half, rows.size) * out[c]
 
 
 @njit(cache=True)
