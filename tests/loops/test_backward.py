@@ -214,7 +214,7 @@ def test_a_part_of_a_stage_has_the_bits_of_the_whole_and_leaves_the_rest(run, la
     for states, first, count in (([1, 2, 5], 3, 4), (range(S), 0, n), ([6], 8, 1)):
         now, action = np.full_like(whole, 9.0), np.full_like(chosen, 9)
         part = Part(np.array(states), first, count)
-        run(rows, Moves(shift + first, NO_JUMPS), NO_BALL, goal, after, now, action, part)
+        run(rows, Moves(shift, NO_JUMPS), NO_BALL, goal, after, now, action, part)
         inside = np.zeros((S, n), bool)
         inside[states, first : first + count] = True
         values = np.where(np.tile(inside, layers), whole, 9.0)

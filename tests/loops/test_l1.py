@@ -8,6 +8,7 @@ from bqrl.loops.l1 import (
     l1_dense_rows,
     l1_expectation,
     l1_ordered,
+    l1_sparse,
     move_mass,
     move_mass_around,
     sort_by_value,
@@ -79,6 +80,10 @@ def test_moving_mass_after_a_product_equals_sorting_the_row(kind, half, sense):
         assert not product[0, wanted == 0.0].any()  # ties stay ties
         alone = [l1_ordered(order, values.T.copy(), c, chance, half, sense, plain[c]) for c in range(plain.size)]
         assert alone == product[0].tolist()
+        found, rows = plain.copy(), rng.permutation(np.flatnonzero(possible)).astype(np.int32)
+        if rows.size > 1:
+            l1_sparse(values, rows, p[rows], half, sense, p.size, 0, plain.size, found)
+            assert found.tolist() == alone  # every bit
 
 
 @pytest.mark.parametrize("half", [1e-3, 0.1, 0.5, 1.0])

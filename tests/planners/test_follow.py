@@ -72,6 +72,16 @@ def test_in_large_stages_only_reached_states_are_visited_and_laws_stay_equal():
         np.testing.assert_allclose(law[first : first + mass.size], mass, atol=1e-15)
 
 
+def test_stages_may_be_small_and_then_large():
+    mdp = bqrl.envs.make("AmericanPut")  # 98 states: the sums of the first stages are few, later ones are many
+    columns = rounded_grid(mdp, 2000)
+    layout = Layout(mdp, columns, met_only=True)
+    here, done = Follower(layout), sweep(mdp, columns, layout=layout)
+    for target in columns.points(0)[::500].tolist():
+        policy = done.policy(target)
+        np.testing.assert_allclose(here.law(policy), law_on_points(mdp, policy, columns), atol=1e-15)
+
+
 def test_a_grid_that_rounds_up_does_not_fit_one_that_rounds_down():
     rows = [(0, 0, 0, 0.5, 0.35), (0, 0, 0, 0.5, 0.0), (0, 1, 0, 0.7, 0.0), (0, 1, 0, 0.3, 1.0)]
     mdp = bqrl.MDP(rows, horizon=3)

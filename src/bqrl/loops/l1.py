@@ -14,6 +14,8 @@ from numba import njit, prange
 
 from bqrl.loops.moves import inner
 
+CHECKED = 256  # number of columns that are checked at once for changes of the last giver
+SKIPPED = np.uint64(8)  # number of outcomes of probability 0 from which skipping them saves time
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
@@ -138,6 +140,43 @@ def l1_ordered(order, values, c, chance, half, sense, plain):
     return total if total > (S + 2) * 2.0**-52 * plain else 0.0
 
 
+@njit(cache=True)
+def l1_sparse(values, rows, probability, half, sense, S, low, high, out):
+    """Do the work of `l1_ordered` in the columns low .. high - 1 of a row that has few of the S states as successors.
+
+    out[c] is the plain expectation at first. Sorting the few successors takes less time than finding them among all states.
+    """
+    k, scale = rows.size, (S + 2) * 2.0**-52
+    if k == 2:
+        r, t = np.uint64(rows[0]), np.uint64(rows[1])
+        first = min(
+            probability[0], max(min(half, 1.0 - probability[1]), 0.0)
+        )  # the mass that the first outcome may give
+        second = min(probability[1], max(min(half, 1.0 - probability[0]), 0.0))
+        for c in range(np.uint64(low), np.uint64(high)):
+            rise = values[t, c] - values[r, c]
+            total = out[c] - (second if sense * rise > 0.0 else first) * sense * abs(rise)
+            out[c] = total if total > scale * out[c] else 0.0
+        return
+    place = np.argsort(rows)  # ties go to the state with the lower number
+    order, column, chance = np.arange(k), np.empty(k), np.empty(k)
+    for j in range(k):
+        chance[j] = probability[place[j]]
+    for c in range(np.uint64(low), np.uint64(high)):
+        for j in range(k):
+            column[j] = values[np.uint64(rows[place[j]]), c]
+        sort_by_value(order, column, 1.0)
+        favoured, j, step = (0, k - 1, -1) if sense > 0.0 else (k - 1, 0, 1)
+        best = order[favoured]
+        left, total = min(half, 1.0 - chance[best]), out[c]
+        while left > 0.0 and j != favoured:
+            taken = min(chance[order[j]], left)
+            left -= taken
+            total -= taken * (column[order[j]] - column[best])
+            j += step
+        out[c] = total if total > scale * out[c] else 0.0
+
+
 @inner
 def remainder(mass, taken, k):
     """Return mass - taken; differences below the rounding error of k sums are set to 0, which preserves ties."""
@@ -227,11 +266,31 @@ def find_misplaced(values, rows, c, edge, side, slack, first):
 
 
 @inner
-def last_givers(support, half, sense, apart, out):
+def count_placed(values, rows, c, width, giver, side, slack, worst, out):
+    """Return the number of columns, from c on and at most `width`, in which no outcome is on the wrong side of the last giver.
+
+    out[c] is filled with the value of the last giver in these columns. `worst` is overwritten.
+    """
+    g, n = rows[giver], np.uint64(width)
+    for x in range(n):
+        out[c + x], worst[x] = values[g, c + x], 0.0
+    for j in range(np.uint64(rows.size)):
+        r, own = rows[j], side[j]
+        for x in range(n):
+            wrong = own * (values[r, c + x] - out[c + x])
+            worst[x] = wrong if wrong > worst[x] else worst[x]
+    for x in range(width):
+        if worst[x] > slack:
+            return x
+    return width
+
+
+@inner
+def last_givers(support, half, sense, apart, worst, out):
     """Fill out[c] with the value of the last outcome that gives mass, for the columns in which outcomes differ.
 
     Neighbouring columns mostly have the same givers, so the givers are updated from column to column: an outcome on the wrong
-    side of the last giver changes sides.
+    side of the last giver changes sides. `worst` is overwritten.
     """
     values, rows, probability = support
     begin, end, slack = apart
@@ -243,8 +302,16 @@ def last_givers(support, half, sense, apart, out):
         column[j] = values[rows[j], early]
     sort_by_value(order, column, sense)
     giver, given = first_givers(order, probability, half, sense, side)
-    for c in range(np.uint64(begin), np.uint64(end)):
-        changes, first = 0, np.uint64(0)
+    c, last_column, width = np.uint64(begin), np.uint64(end), 8
+    while c < last_column:
+        if end - begin > CHECKED // 2:
+            width = min(width, end - np.int64(c))
+            placed = count_placed(values, rows, c, width, giver, side, slack, worst, out)
+            c += np.uint64(placed)
+            if placed == width:
+                width = min(2 * width, CHECKED)
+                continue
+        changes, first, width = 0, np.uint64(0), 8
         while True:
             j = find_misplaced(values, rows, c, values[rows[giver], c], side, slack, first)
             if j == k:
@@ -272,6 +339,22 @@ def last_givers(support, half, sense, apart, out):
                 giver = j
             first = j + ONE if giver == last else np.uint64(0)  # earlier ones were compared with the same giver
         out[c] = values[rows[giver], c]
+        c += ONE
+
+
+@inner
+def possible_outcomes(support, k, sense, at, best):
+    """Return the k outcomes of positive probability; the others count for the best value only."""
+    rows, probability, j = np.empty(k, np.uint64), np.empty(k), np.uint64(0)
+    for i in range(np.uint64(support.rows.size)):
+        r = support.rows[i]
+        if support.probability[i] > 0.0:
+            rows[j], probability[j] = r, support.probability[i]
+            j += ONE
+            continue
+        for c in range(np.uint64(best.size)):
+            best[c] = min(best[c], sense * support.values[r, at + c])
+    return Support(support.values, rows, probability)
 
 
 @inner
@@ -313,22 +396,29 @@ def l1_columns(values, rows, probability, half, sense, out):
     `half` is taken; it counts with the value of the last giver. For nonnegative values no term is negative. Values closer than
     the rounding error of these sums are treated as equal; `rounding_error` in planners/sweep.py accounts for this.
     """
-    at = rows.astype(np.uint64)  # see `add_span` for why indices are unsigned
-    slack = (
-        (at.size + 2) * 2.0**-53 * max(largest_value(values, at, out.size - 1, 1.0), largest_value(values, at, 0, -1.0))
-    )
-    begin, end = differing_columns(values, at, out.size, slack)
+    most = max(largest_value(values, rows, out.size - 1, 1.0), largest_value(values, rows, 0, -1.0))
+    slack = (rows.size + 2) * 2.0**-53 * most
+    begin, end = differing_columns(values, rows, out.size, slack)
     for c in range(out.size):
-        out[c] = values[at[0], c]
+        out[c] = values[rows[0], c]
     if begin == end:
         return
-    support, apart = Support(values, at, probability), Apart(begin, end, slack)
-    last_givers(support, half, sense, apart, out)
-    favoured, mass, best = np.zeros(end - begin), np.zeros(end - begin), np.full(end - begin, np.inf)
-    add_by_side(support, sense, apart, out, favoured, mass, best)
+    support, apart = Support(values, rows, probability), Apart(begin, end, slack)
+    favoured, mass, best = np.zeros(end - begin), np.zeros(end - begin), np.empty(end - begin)
+    last_givers(support, half, sense, apart, best, out)
+    best[:] = np.inf
+    possible = np.uint64(0)
+    for j in range(np.uint64(rows.size)):
+        if probability[j] > 0.0:
+            possible += ONE
+    if possible + SKIPPED <= np.uint64(rows.size):
+        at = np.uint64(begin)
+        add_by_side(possible_outcomes(support, possible, sense, at, best), sense, apart, out, favoured, mass, best)
+    else:
+        add_by_side(support, sense, apart, out, favoured, mass, best)
     for c in range(begin, end):
         i = c - begin
-        out[c] = sense * (favoured[i] + half * best[i]) + remainder(mass[i], half, at.size) * out[c]
+        out[c] = sense * (favoured[i] + half * best[i]) + remainder(mass[i], half, rows.size) * out[c]
 
 
 @njit(cache=True)

@@ -58,7 +58,7 @@ class Pages(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The states and the columns of a stage that a loop fills; moves then begin at the first of these columns."""
+    """The states and the columns of a stage that a loop fills."""
 
     states: Any  # (m,) numbers of states
     first: int

@@ -37,6 +37,34 @@ def shift_into(out, source, shift, plus):
 
 
 @inner
+def fill(row, begin, end, value):
+    """Fill the columns begin .. end - 1 of a row; Numba assigns to a slice more slowly."""
+    for c in range(np.uint64(begin), np.uint64(end)):
+        row[c] = value
+
+
+@inner
+def extend_edges(row, begin, end):
+    """Fill the columns before `begin` of a row with that of column `begin`, and those from `end` on with the one before."""
+    fill(row, ZERO, begin, row[begin])
+    fill(row, end, row.size, row[end - 1])
+
+
+@inner
+def shift_row(out, j, source, row, n_next, shift):
+    """Do the work of `shift_into` from source[row, :n_next] to out[j]."""
+    begin, end = columns_inside(out.shape[1], n_next - 1, shift)
+    r, to, last = np.uint64(row), np.uint64(j), np.uint64(n_next - 1)
+    low, high = source[r, np.uint64(0)], source[r, last]
+    for c in range(np.uint64(begin)):
+        out[to, c] = low
+    for c in range(np.uint64(begin), np.uint64(end)):
+        out[to, c] = source[r, c + np.uint64(shift)]
+    for c in range(np.uint64(end), np.uint64(out.shape[1])):
+        out[to, c] = high
+
+
+@inner
 def add_span(out, begin, end, weight, source, row, start):
     """Add weight * source[row, c - begin + start] to out[c] for c from begin to end - 1.
 

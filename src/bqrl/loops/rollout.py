@@ -5,7 +5,7 @@ from numba import njit, prange
 
 from bqrl.loops import draws
 from bqrl.loops.layout import Dynamics, Moves, Rows, Stages
-from bqrl.loops.moves import ZERO, inlined
+from bqrl.loops.moves import ZERO, inlined, inner
 
 NO_JUMPS = np.empty((0, 0), np.int64)
 FEW = 2**12  # masses of a stage up to which it takes longer to find the states with mass than to visit all
@@ -86,17 +86,18 @@ def next_run(s, own, g, action, column, mass, split):
 
 
 @inlined
-def push_mass(rows, moves, action, column, mass, out, span, split):
+def push_mass(rows, moves, action, column, mass, out, span, split, least=ZERO):
     """Add probability * mass[s, g] to `out` at s_next and the next sum, for each action at sum g and the columns in `span`.
 
-    This is the only implementation of a forward stage over states and sums. A run of sums moves as a whole (see `next_run`).
+    The sums g run from `least` to the last one of `column`. This is the only implementation of a forward stage over states
+    and sums. A run of sums moves as a whole (see `next_run`).
     `split` should be True if most sums have no mass, and False if the search for gaps would take longer than it saves.
     """
     lo, hi = span
     S, n, first = mass.shape[0], column.size, np.uint64(rows.start[0])
     A, width = (rows.start.size - 1) // S, action.size // S
     for s in range(S):
-        a, g, end = next_run(s, s * width, ZERO, action, column, mass, split)
+        a, g, end = next_run(s, s * width, least, action, column, mass, split)
         while g < n:
             q, x = np.uint64(s * A + a), mass[s, g]
             for i in range(np.uint64(rows.start[q]), np.uint64(rows.start[q + np.uint64(1)])):
@@ -125,13 +126,14 @@ def push_stages(group, sums, probability, flat, begin, target, work):
     """Return the mass of every point of stage 0 under action tables as in `play_tables`.
 
     `sums` holds lowest, count and shift: before stage h there are count[h] sums, from lowest[h] steps on, and outcome i moves
-    their columns by shift[h, i]. `work` (2, S, sums) is overwritten. In large stages, only states with mass are visited.
+    their columns by shift[h, i]. `work` (2, S, sums) is overwritten. In large stages, only the sums of a state from the least
+    to the greatest one with mass are visited: reach[., s] holds the first of them and the one after the last.
     """
     stages, (lowest, count, shift) = Stages(*group), sums
     H, S, A = stages.size.size - 1, stages.mu.size, stages.A
-    columns, met = np.empty(work.shape[2], np.int64), np.zeros((2, S), np.bool_)
+    columns, reach = np.empty(work.shape[2], np.int64), np.zeros((2, S, 2), np.int64)
     for s in range(S):
-        met[0, s] = stages.mu[s] > 0.0
+        reach[0, s, 1] = 1 if stages.mu[s] > 0.0 else 0
         work[0, s, 0] = stages.mu[s]
     for h in range(H):
         base = 0 if stages.start.size - 1 == S * A else h * S * A
@@ -140,48 +142,66 @@ def push_stages(group, sums, probability, flat, begin, target, work):
         for g in range(count[h]):
             columns[g] = min(max(highest - g, 0), width - 1)
         mass, after = work[h % 2], work[1 - h % 2]
-        here, there = met[h % 2], met[1 - h % 2]
-        few = S * count[h + 1] <= FEW
-        for t in range(S):  # an array assignment would add seconds of compilation for its error message
-            there[t] = few
-            for g in range(count[h + 1] if few else 0):
-                after[t, g] = 0.0
-        for s in range(S):
-            if few or not here[s]:
-                continue
-            first, own = base + s * A, begin[h] + s * width
-            for c in range(own, own + width):
-                # tables may hold anything where no episode comes
-                if flat[c] >= A or (c > own and flat[c] == flat[c - 1]):
-                    continue
-                for i in range(stages.start[first + flat[c]], stages.start[first + flat[c] + 1]):
-                    t = stages.successor[i]
-                    if probability[i] > 0.0 and not there[t]:
-                        there[t] = True
-                        for g in range(count[h + 1]):
-                            after[t, g] = 0.0
+        here, there = reach[h % 2], reach[1 - h % 2]
+        if S * count[h + 1] <= FEW:
+            for t in range(S):  # an array assignment would add seconds of compilation for its error message
+                there[t, 0], there[t, 1] = 0, count[h + 1]
+                for g in range(count[h + 1]):
+                    after[t, g] = 0.0
+        else:
+            for t in range(S):
+                there[t, 0], there[t, 1] = 0, 0
+            for s in range(S):
+                first, own = base + s * A, begin[h] + s * width
+                while here[s, 0] < here[s, 1] and mass[s, here[s, 0]] == 0.0:
+                    here[s, 0] += 1
+                while here[s, 0] < here[s, 1] and mass[s, here[s, 1] - 1] == 0.0:
+                    here[s, 1] -= 1
+                g = here[s, 0]
+                while g < here[s, 1]:
+                    a, end = flat[own + columns[g]], g + 1
+                    while end < here[s, 1] and flat[own + columns[end]] == a:
+                        end += 1
+                    if a < A:  # tables may hold anything where no episode comes
+                        for i in range(stages.start[first + a], stages.start[first + a + 1]):
+                            if probability[i] > 0.0:
+                                move = shift[h, i - stages.start[base]]
+                                include(after, stages.successor[i], g + move, end + move, there)
+                    g = end
         end = 0
         while end < S:
             s = end
-            while s < S and not here[s]:
+            while s < S and here[s, 0] == here[s, 1]:
                 s += 1
             end = s
-            while end < S and here[end]:
+            while end < S and here[end, 0] < here[end, 1] and here[end, 0] == here[s, 0] and here[end, 1] == here[s, 1]:
                 end += 1
             if s < end:
                 first = base + s * A
                 push_mass(
                     Rows(stages.start[first : base + end * A + 1], stages.successor, probability),
                     Moves(shift[h, stages.start[first] - stages.start[base] :], NO_JUMPS),
-                    flat[begin[h] + s * width : begin[h] + end * width], columns[: count[h]], mass[s:end], after,
-                    (ZERO, count[h + 1]), True,
+                    flat[begin[h] + s * width : begin[h] + end * width], columns[: here[s, 1]], mass[s:end], after,
+                    (ZERO, count[h + 1]), True, here[s, 0],
                 )  # fmt: skip
     law, first = np.zeros(stages.size[0]), lowest[H] - stages.lowest[0]
     for s in range(S):
-        if met[H % 2, s]:
-            for g in range(count[H]):
-                law[first + g] += work[H % 2, s, g]
+        for g in range(reach[H % 2, s, 0], reach[H % 2, s, 1]):
+            law[first + g] += work[H % 2, s, g]
     return law
+
+
+@inner
+def include(mass, t, begin, end, reach):
+    """Extend the sums of state t that are visited by begin .. end - 1, and set the masses of the new ones to 0."""
+    low, high = reach[t, 0], reach[t, 1]
+    if low == high:
+        low = high = begin
+    for g in range(begin, low):
+        mass[t, g] = 0.0
+    for g in range(high, end):
+        mass[t, g] = 0.0
+    reach[t, 0], reach[t, 1] = min(low, begin), max(high, end)
 
 
 @njit(cache=True, parallel=True)

@@ -164,7 +164,7 @@ def run_shared(
     chance = Rows(*map(read_only, (np.r_[0, ends], rows.successor[i], rows.probability[i])))
     expected = goal._replace(mean_reward=np.zeros(used.size), weight=0.0)
     start = np.searchsorted(own, np.arange(begin, begin + count + 1))
-    choice, moves = Rows(*map(read_only, (start, kind, np.ones(kind.size)))), Moves(offset - low, NO_JUMPS)
+    choice = Rows(*map(read_only, (start, kind, np.ones(kind.size))))
     width = min(n, _block_width(mdp, used.size, beyond, layers))
     buffer = np.empty(used.size * layers * (width + beyond), now.dtype)
     for c in range(0, n, width):
@@ -174,5 +174,5 @@ def run_shared(
         shift, every = Moves(drop - units[i] + (low + c), NO_JUMPS), Part(np.arange(used.size), 0, w + beyond)
         given = chance, shift, None, expected, after, between, unused, every
         run_loop(i.size * w, sweep_rows, sweep_rows_threads, *given)
-        given = choice, moves, None, goal, between, now, action, Part(states, c, w)
+        given = choice, Moves(offset - (low + c), NO_JUMPS), None, goal, between, now, action, Part(states, c, w)
         run_loop(kind.size * w, sweep_rows, sweep_rows_threads, *given)

@@ -15,16 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numba import get_num_threads
 
 from bqrl.laws.law import MASS_TOL, size_of
 from bqrl.loops.backward import reduce_rows, sweep_rows, sweep_rows_threads, sweep_stages
 from bqrl.loops.l1 import l1_dense_rows, l1_dense_rows_threads
 from bqrl.loops.layout import Ball, Goal, Part, Rows, Stages, Tables
-from bqrl.loops.plain import by_numpy, plain_products, plain_rows
+from bqrl.loops.plain import by_numpy, plain_ends, plain_products, plain_rows
 from bqrl.loops.threads import THREADS_FROM, run_loop
 from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import BLOCK_BYTES, DENSE_FROM, Grid, Lattice, any_products, by_products, freeze, row_shift
@@ -129,6 +131,7 @@ class Layout:
         self._table_starts: dict[int, IntArray] = {}
         self._listed = np.flatnonzero(np.diff(mdp.row_start))
         self._worth = (mdp.discount ** np.arange(H))[:, None]
+        self._met_only, self._no_sums = met_only, np.zeros((0, 0, 0), np.int64)
         self._dense = any_products(mdp, grid)
         self._fixed_means = None
         if mdp.row_reward is not None:
@@ -137,7 +140,45 @@ class Layout:
 
     def in_one_call(self, columns: int) -> bool:
         """Return whether one call is fastest for this number of columns: neither matrix products nor threads would help."""
-        return not self._dense and self.stages.shift.shape[1] * columns <= THREADS_FROM
+        threads = get_num_threads() > 1 and self.stages.shift.shape[1] * columns > THREADS_FROM
+        return not self._dense and not threads
+
+    @cached_property
+    def _left(self) -> IntArray:
+        """The least and the greatest sum of rewards, in steps, that can follow each state, shape (H + 1, S, 2)."""
+        stages, (H, S) = self.stages, (self.mdp.H, self.mdp.S)
+        left = np.zeros((H + 1, S, 2), np.int64)
+        for h in range(H - 1, -1, -1):
+            start, successor = self._outcomes(h)
+            plain_ends(start[:: stages.A], successor, stages.gain[h, : successor.size], left[h + 1], left[h])
+        return left
+
+    @cached_property
+    def _earned(self) -> IntArray:
+        """The least and the greatest sum of rewards, in steps, with which each state can be met, shape (H + 1, S, 2)."""
+        stages, (H, S) = self.stages, (self.mdp.H, self.mdp.S)
+        earned = np.zeros((H + 1, S, 2), np.int64)
+        earned[1:] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+        for h in range(H):
+            start, successor = self._outcomes(h)
+            state = np.repeat(np.arange(S), np.diff(start[:: stages.A]))
+            met = stages.met[h][state]
+            total = earned[h][state[met]] + stages.gain[h, : successor.size][met, None]
+            np.minimum.at(earned[h + 1, :, 0], successor[met], total[:, 0])
+            np.maximum.at(earned[h + 1, :, 1], successor[met], total[:, 1])
+        return earned
+
+    def _outcomes(self, h: int) -> tuple[IntArray, IntArray]:
+        """Return where the outcomes of each row of stage `h` begin, counted from the first, and the successors."""
+        stages, rows = self.stages, self.mdp.S * self.mdp.A
+        first = 0 if self.mdp.stationary else h * rows
+        start = stages.start[first : first + rows + 1]
+        return start - start[0], stages.successor[start[0] : start[-1]]
+
+    def reach(self, ball: bool) -> tuple[IntArray, IntArray, bool]:
+        """Return what `stage_spans` needs: the sums after and before each state, and whether chunks are kept whole."""
+        whole = ball and not self.stages.shared.all()
+        return self._left, self._earned if self._met_only and not whole else self._no_sums, whole
 
     def reserve(self, cells: int) -> FloatArray:
         """Return work arrays for `cells` numbers per stage; the previous ones are reused if they are large enough."""
@@ -314,14 +355,15 @@ def _sweep_in_one_call(
     work = layout.reserve(S * layers * (layout.widest + extra))
     _fill_terminal(work, S, cost, layers, None)
     begin = layout.table_starts(extra)
-    tables = Tables(np.empty(int(begin[-1]) if policy else 0, action_dtype(mdp.A)), begin)
+    tables = Tables(np.zeros(int(begin[-1]) if policy else 0, action_dtype(mdp.A)), begin)
     if ball is not None:
         ball = ball._replace(half=ball.half.reshape(-1), missing=ball.missing.reshape(-1))
     goal = rule._replace(mean_reward=layout.mean_rewards(kernel))
     writeable = kernel if kernel.flags.writeable else kernel.copy()  # a read-only array would cause a recompilation
-    values = np.empty(int(begin[-1]) + S * cost.size if keep else 0)
+    values = np.zeros(int(begin[-1]) + S * cost.size if keep else 0)
     values[begin[-1] :].reshape(-1, cost.size)[:] = cost
-    last = sweep_stages(stages, writeable, ball, goal, work, extra, tables, values)
+    reach = layout.reach(ball is not None)
+    last = sweep_stages(stages, writeable, ball, goal, work, extra, reach, tables, values)
     stored = Tables(values, begin) if keep else None
     columns = int(grid.size[0]) + extra
     root = at_start(mdp.mu, work[last, : S * layers * columns].reshape(S, -1))
