@@ -27,12 +27,8 @@ BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # ImportError: an ext
 COMMANDS = ("solve", "evaluate", "outlook", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
 # arguments of the library whose option has another name
 RENAMED = {
-    "max_bytes": "max_memory",
-    "experiment": "only",
-    "policies": "policy",
-    "draws": "psa",
-    "thresholds": "threshold",
-}
+    "max_bytes": "max_memory", "experiment": "only", "policies": "policy", "draws": "psa", "thresholds": "threshold"
+}  # fmt: skip
 PANELS = {
     "What to plan for": "tau certainty objective beta confidence stage state earned drawn",
     "Trade-offs, errors and rules": "at_least margin secondary off radius attitude randomized rule order",

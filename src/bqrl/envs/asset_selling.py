@@ -74,14 +74,9 @@ def asset_selling(
     reward = np.zeros((K, n + 1, 2))
     reward[:, :n, STOP] = np.arange(n) / (n - 1)
     table = Table(
-        S=n + 1,
-        A=2,
-        K=K,
-        row_start=np.r_[0, np.cumsum(counts)],
-        successor=np.tile(successor, K).astype(np.int32),
-        probability=np.tile(probability, K),
-        row_reward=reward,
-    )
+        S=n + 1, A=2, K=K, row_start=np.r_[0, np.cumsum(counts)], successor=np.tile(successor, K).astype(np.int32),
+        probability=np.tile(probability, K), row_reward=reward,
+    )  # fmt: skip
     available = np.ones((K, n + 1, 2), bool)
     if stop_at_end:
         available[-1, :n, CONTINUE] = False

@@ -89,13 +89,9 @@ def guarded_maze(
         return [name for name, (down, right) in MOVES.items() if MAP[cell[0] + down][cell[1] + right] != "#"]
 
     mdp = from_step(
-        move,
-        actions,
-        rounded_normal(spread, step),
-        horizon,
-        START,
+        move, actions, rounded_normal(spread, step), horizon, START,
         state_name=lambda cell: "goal" if cell == GOAL else f"row {cell[0]}, column {cell[1]}",
-    )
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)
 
 

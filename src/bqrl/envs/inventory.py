@@ -68,12 +68,7 @@ def inventory(
 
     law: Any = demand if isinstance(demand, Mapping) else poisson(demand, mass)
     mdp = from_step(
-        step,
-        lambda stock: range(capacity - stock + 1),
-        law,
-        horizon,
-        whole(start, "start", 0, capacity),
-        state_name=lambda stock: f"{stock} in stock",
-        action_name=lambda order: f"order {order}",
-    )
+        step, lambda stock: range(capacity - stock + 1), law, horizon, whole(start, "start", 0, capacity),
+        state_name=lambda stock: f"{stock} in stock", action_name=lambda order: f"order {order}",
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

@@ -63,11 +63,7 @@ def machine_replacement(
         return (0, -replacement) if action == "Replace" else (max(worn - 2, 0), -overhaul)
 
     mdp = from_step(
-        step,
-        ["Run", "Overhaul", "Replace"],
-        dict(enumerate(chances.tolist())),
-        horizon,
-        0,
+        step, ["Run", "Overhaul", "Replace"], dict(enumerate(chances.tolist())), horizon, 0,
         state_name=lambda worn: "new" if worn == 0 else "worn out" if worn == worst else f"wear {worn}",
-    )
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

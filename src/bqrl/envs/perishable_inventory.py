@@ -67,12 +67,7 @@ def perishable_inventory(
         return tuple(fresh), -(unit * order + waste * expired + shortage * left)
 
     mdp = from_step(
-        step,
-        list(range(largest + 1)),
-        poisson(demand, mass),
-        horizon,
-        (0,) * (life - 1),
-        state_name=lambda stock: " + ".join(map(str, stock)) + " packs",
-        action_name=lambda order: f"order {order}",
-    )
+        step, list(range(largest + 1)), poisson(demand, mass), horizon, (0,) * (life - 1),
+        state_name=lambda stock: " + ".join(map(str, stock)) + " packs", action_name=lambda order: f"order {order}",
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

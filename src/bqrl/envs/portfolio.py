@@ -59,12 +59,7 @@ def portfolio(
         return after, float(after - units)
 
     mdp = from_step(
-        step,
-        range(QUARTERS + 1),
-        {1: p, -1: 1.0 - p},
-        horizon,
-        first,
-        state_name=lambda units: f"wealth {units}",
+        step, range(QUARTERS + 1), {1: p, -1: 1.0 - p}, horizon, first, state_name=lambda units: f"wealth {units}",
         action_name=lambda quarters: f"{100 * quarters // QUARTERS} % shares",
-    )
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

@@ -65,12 +65,7 @@ def staffing(
         return after, reward
 
     mdp = from_step(
-        step,
-        range(whole(agents, "agents", 1) + 1),
-        poisson(calls, mass),
-        horizon,
-        0,
-        state_name=lambda queue: f"{queue} waiting",
-        action_name=lambda working: f"{working} agents",
-    )
+        step, range(whole(agents, "agents", 1) + 1), poisson(calls, mass), horizon, 0,
+        state_name=lambda queue: f"{queue} waiting", action_name=lambda working: f"{working} agents",
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

@@ -71,11 +71,8 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
     uncounted = np.asarray(arrays["uncounted"])
     valid = uncounted.shape == known.shape[:2] and uncounted.dtype.kind in "iu" and not np.any(uncounted < 0)
     require(
-        valid,
-        "uncounted",
-        f"have one count per state, shape {known.shape[:2]}",
-        f"{uncounted.shape} of {uncounted.dtype}",
-    )
+        valid, "uncounted", f"have one count per state, shape {known.shape[:2]}", f"{uncounted.shape} of {uncounted.dtype}"
+    )  # fmt: skip
     rows, free, episodes, steps, _, atoms, adaptive = (int(x) for x in arrays["whole"].tolist())
     require(arrays["numbers"].shape == (5,), "numbers", "have 5 entries", arrays["numbers"])
     delta, confidence, floor, lowest, drift = (float(x) for x in arrays["numbers"].tolist())

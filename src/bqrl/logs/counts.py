@@ -239,12 +239,7 @@ class _Counted:
             place = self._state(s, "known"), self.actions.index(speller(self.actions)(label_text(a)))
             known[place[0] * self.A + place[1]] = True
             parts.append(
-                (
-                    *([x] for x in place),
-                    [self._state(s_next, "known")],
-                    [number(q, "known", 0.0)],
-                    [number(r, "known")],
-                )
+                (*([x] for x in place), [self._state(s_next, "known")], [number(q, "known", 0.0)], [number(r, "known")])
             )
         both = np.flatnonzero(known[row])
         if both.size:

@@ -34,14 +34,7 @@ from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.files import write_arrays
 from bqrl.mdp.outcomes import REWARD
 from bqrl.planners.evaluate import BRACKET_POINTS
-from bqrl.planners.facts import (
-    Drift,
-    Fact,
-    Guaranteed,
-    Promised,
-    SamePromise,
-    WorthMore,
-)
+from bqrl.planners.facts import Drift, Fact, Guaranteed, Promised, SamePromise, WorthMore
 from bqrl.planners.plan import Plan
 
 # Assumptions that mention stages; {} is replaced by the word for a stage.
@@ -173,14 +166,9 @@ class Estimate(Explained, Charted):
             return robust
         least = plan.value if at_least is None else at_least
         return choose(
-            self._kernels(plan.tau),
-            robust,
-            plan.details["shortfall"],
-            plug_in,
-            usual_actions(self.mdp, self.tries),
-            plan.objective,
-            least,
-        )
+            self._kernels(plan.tau), robust, plan.details["shortfall"], plug_in, usual_actions(self.mdp, self.tries),
+            plan.objective, least,
+        )  # fmt: skip
 
     def _same_promise(self, plan: Plan, chosen: Choice, at_least: float | None) -> list[Fact]:
         """Return the fact that another policy than the robust plan is handed out."""

@@ -155,17 +155,9 @@ def posterior_draws(
         found[i] = law.quantile(tau), law.exact_mean, law.cvar(tau), 0.0 if goal is None else goal(law)
     quantile, mean, cvar, promised = found.T.copy()
     return PosteriorDraws(
-        tau=tau,
-        quantile=quantile,
-        mean=mean,
-        cvar=cvar,
-        promised=promised if promise is not None else None,
-        objective=goal,
-        promise=promise,
-        prior=prior,
-        exact=exact,
-        seed=seed,
-    )
+        tau=tau, quantile=quantile, mean=mean, cvar=cvar, promised=promised if promise is not None else None,
+        objective=goal, promise=promise, prior=prior, exact=exact, seed=seed,
+    )  # fmt: skip
 
 
 def _evaluator(estimate: Observed, policy: Any, points: int) -> Callable[[FloatArray, FloatArray | None], Law]:

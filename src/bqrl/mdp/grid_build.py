@@ -133,14 +133,9 @@ def build_grid_model(
             function, axes, laws[0], first, linear, slopes, H, gamma, [action_name(a) for a in function.actions], max_transitions
         )  # fmt: skip
         return GridModel(
-            lower=lower,
-            upper=upper,
-            error=np.zeros(H),
-            infinite=(False, False),
-            ends=(-math.inf, math.inf),
-            slopes=slopes,
+            lower=lower, upper=upper, error=np.zeros(H), infinite=(False, False), ends=(-math.inf, math.inf), slopes=slopes,
             **shared,
-        )
+        )  # fmt: skip
 
     def one(side: str, outside: float) -> tuple[MDP, _RoundedStep, bool]:
         worse = side.endswith("down")

@@ -325,12 +325,5 @@ def begin(
         return None
     scaled = np.array(sorted(widths)) * columns.step
     return BranchSearch(
-        mdp=mdp,
-        layers=graph,
-        tau=tau,
-        beta=beta,
-        targets=targets,
-        widths=scaled,
-        value=value,
-        all_widths=whole <= widths,
-    )
+        mdp=mdp, layers=graph, tau=tau, beta=beta, targets=targets, widths=scaled, value=value, all_widths=whole <= widths
+    )  # fmt: skip

@@ -38,14 +38,9 @@ OLD, NEW = "old policy", "new plan"
 ADAPTIVE = "estimate without an interval: the log is adaptive"
 LOGGED, ALONE, CUT = "estimate with an interval", "estimate without an interval", "no estimate: episodes were cut off"
 COLOURS = {
-    PROMISE: charts.BLUE,
-    CLAIM: charts.ORANGE,
-    LOGGED: charts.GREY,
-    ALONE: charts.GREY,
-    ADAPTIVE: charts.GREY,
-    CUT: charts.GREY,
-    LATER: charts.SKY,
-}
+    PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, ALONE: charts.GREY, ADAPTIVE: charts.GREY,
+    CUT: charts.GREY, LATER: charts.SKY,
+}  # fmt: skip
 HAVE_INTERVALS = (Quantile, Chance)  # the old policy has an interval with two ends
 USUAL = Mean()  # an objective whose values are amounts
 LIMITING, OTHER = "limits the promise", "other rows"
@@ -150,15 +145,10 @@ def fit_result(
         f"{seen['rows_seen']} of {seen['rows']} rows seen, median visits {seen['median_visits']:g}."
     )
     result = Result(
-        kind="fit",
-        title=words.title,
-        settings=asked_for(settings),
-        tables=tables,
+        kind="fit", title=words.title, settings=asked_for(settings), tables=tables,
         sentences=[*sentences, *(Sentence(text, aside=True) for text in asides)],
-        details={**content, "settings": dict(settings), "versions": versions()},
-        files=files,
-        left_out=left_out,
-    )
+        details={**content, "settings": dict(settings), "versions": versions()}, files=files, left_out=left_out,
+    )  # fmt: skip
     return with_charts(result, lambda: fit_charts(content, estimate, promise, words)) if draw else result
 
 

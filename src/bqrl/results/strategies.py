@@ -218,15 +218,9 @@ def _numbers(table: Strategies, name: str) -> set[float]:
 def strategies_document(table: Strategies, words: Words, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The rows as JSON values; printed by `--json`."""
     return {
-        "format": "bqrl strategies 1",
-        "title": words.title,
-        "settings": dict(settings),
-        "tau": list(table.taus),
-        "below": table.below,
-        "rows": table.rows(),
-        "meaning": strategy_sentences(table, words),
-        "versions": versions(),
-    }
+        "format": "bqrl strategies 1", "title": words.title, "settings": dict(settings), "tau": list(table.taus),
+        "below": table.below, "rows": table.rows(), "meaning": strategy_sentences(table, words), "versions": versions(),
+    }  # fmt: skip
 
 
 def strategies_result(table: Strategies, words: Words, settings: Mapping[str, Any], size: str = "") -> Result:

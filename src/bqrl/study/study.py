@@ -137,14 +137,10 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
             store.say(f"{engine.made} runs made, {engine.skipped} skipped because they were finished before")
             times = store.times()  # includes the times of runs from earlier sessions
             session = {
-                "seconds": engine.seconds,
-                "workers": workers.size,
-                "runs": len(engine.used),
-                "runs_made": engine.made,
-                "runs_skipped": engine.skipped,
-                "episodes": sum(run.episodes for run in engine.used.values()),
+                "seconds": engine.seconds, "workers": workers.size, "runs": len(engine.used), "runs_made": engine.made,
+                "runs_skipped": engine.skipped, "episodes": sum(run.episodes for run in engine.used.values()),
                 "core_seconds": sum(times[name].core for name in engine.used if name in times),
-            }
+            }  # fmt: skip
             return _study(spec, [job.outcome for job in jobs], session)
     finally:
         workers.close()
@@ -198,22 +194,16 @@ def _study(spec: Spec, done: list[Final], session: dict[str, Any]) -> Study:
     for (variant, problem, seeds), tau in product(spec.problems, spec.levels):
         chosen = [finals[key, tau] for key in spec.learners]
         experiments[variant, tau] = Experiment(
-            problem=problem.model,
-            objective=spec.goals[tau],
-            episodes=spec.episodes,
-            seeds=seeds,
+            problem=problem.model, objective=spec.goals[tau], episodes=spec.episodes, seeds=seeds,
             learners=tuple(final.learner for final in chosen),
             records={final.learner.label: final.records[variant] for final in chosen},
-        )
+        )  # fmt: skip
     picked = {tau: _pick_policy(spec, experiments["", tau]) for tau in spec.levels}
     return Study(
-        spec=spec,
-        finals=finals,
-        experiments=experiments,
+        spec=spec, finals=finals, experiments=experiments,
         tunings={(final.learner.label, final.tau): final.tuned for final in done if final.tuned is not None},
-        picked={tau: one for tau, one in picked.items() if one is not None},
-        session=session,
-    )
+        picked={tau: one for tau, one in picked.items() if one is not None}, session=session,
+    )  # fmt: skip
 
 
 def _pick_policy(spec: Spec, experiment: Experiment) -> Picked | None:

@@ -99,18 +99,12 @@ def read_json(
     if noise is not None and noise.known and table.further is not None and table.further.split:
         table.probability = noise.image(noise.probabilities, table.probability)  # sums of cases may differ by rounding
     return {
-        "table": table,
-        "H": H,
-        "start": data.get("start", 0) if start is None else start,
+        "table": table, "H": H, "start": data.get("start", 0) if start is None else start,
         "discount": data.get("discount", 1.0) if discount is None else discount,
-        "known": _known_mask(data.get("known", []), table, items),
-        "state_names": items.names["state"],
-        "action_names": items.names["action"],
-        "units": data.get("units"),
-        "words": data.get("words"),
-        "terminal": _terminal(data.get("terminal"), items),
-        "noise": noise,
-    }
+        "known": _known_mask(data.get("known", []), table, items), "state_names": items.names["state"],
+        "action_names": items.names["action"], "units": data.get("units"), "words": data.get("words"),
+        "terminal": _terminal(data.get("terminal"), items), "noise": noise,
+    }  # fmt: skip
 
 
 def _split_further(rows: list[Any]) -> tuple[list[Any], dict[str, list[list[float]]]]:
@@ -260,11 +254,8 @@ def _parse(content: bytes) -> dict[str, Any]:
     """Return the object in a file, with its keys checked."""
     try:
         data = json.loads(
-            decode_text(content),
-            parse_constant=_refuse_constant,
-            parse_int=_parse_whole,
-            object_pairs_hook=_parse_object,
-        )
+            decode_text(content), parse_constant=_refuse_constant, parse_int=_parse_whole, object_pairs_hook=_parse_object
+        )  # fmt: skip
     except json.JSONDecodeError as error:
         message = f"line {error.lineno}: expected JSON, got other text ({error.msg})"
         raise FileFormatError(message, line=error.lineno) from None
@@ -433,13 +424,9 @@ def _read_noise(given: Any, table: Table, row: IntArray, items: _Items) -> Share
         pairs += [(q, number, law, e) for e, number in enumerate(found)]
     events, probabilities, cut = zip(*parsed, strict=True) if parsed else ((), (), ())
     return shared_noise(
-        table,
-        *np.array(pairs, np.int64).reshape(-1, 4).T,
-        events=events,
-        probabilities=probabilities,
-        cut=cut,
+        table, *np.array(pairs, np.int64).reshape(-1, 4).T, events=events, probabilities=probabilities, cut=cut,
         events_observed=observed,
-    )
+    )  # fmt: skip
 
 
 def _law(given: Any, where: str) -> tuple[tuple[str, ...], FloatArray, float]:

@@ -138,16 +138,11 @@ def read_stored(arrays: Arrays) -> dict[str, Any]:
     fits = len(rewards) in [k * (1 if paid == "reward" else K) for k in stages]
     require(fits, paid, f"have 1 or {H} stages", f"{len(rewards)}")
     table = Table(
-        S=S,
-        A=A,
-        K=K,
-        row_start=row_start,
-        successor=successor,
-        probability=floats_of(arrays, "probability", (successor.size,)),
-        reward=rewards if paid == "reward" else None,
+        S=S, A=A, K=K, row_start=row_start, successor=successor,
+        probability=floats_of(arrays, "probability", (successor.size,)), reward=rewards if paid == "reward" else None,
         row_reward=rewards if paid == "row_reward" else None,
         further=_further(arrays) if "outcome_names" in arrays else None,
-    )
+    )  # fmt: skip
     return {
         "table": table,
         "H": H,

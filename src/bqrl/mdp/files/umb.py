@@ -254,12 +254,8 @@ def _part(variable: dict[str, Any]) -> tuple[str, str, int, bool, int]:
     kind = variable["type"]
     bits = int(kind.get("size", SIZES.get(kind["type"], 64)))
     return (
-        variable["name"],
-        kind["type"],
-        bits,
-        bool(variable.get("is-optional", False)),
-        int(variable.get("offset", 0)),
-    )
+        variable["name"], kind["type"], bits, bool(variable.get("is-optional", False)), int(variable.get("offset", 0))
+    )  # fmt: skip
 
 
 def _valuation(packed: int, parts: list[tuple[str, str, int, bool, int]]) -> str:
