@@ -149,7 +149,7 @@ def counted_steps(monkeypatch):
     """The list to which every call of a loop of a backward pass adds its number of steps."""
     steps = []
 
-    def count(work, serial, threads, *given, plain=None):
+    def count(work, serial, threads, *given):
         steps.append(work)
         serial(*given)
 

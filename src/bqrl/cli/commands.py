@@ -79,14 +79,11 @@ def command_of(kind: type[Any]) -> Any:
 
 
 app = typer.Typer(
-    name="bqrl",
-    cls=LazyCommands,
+    name="bqrl", cls=LazyCommands,
     help="Plan and learn for quantiles of the total return: the best result that you reach with a certainty of your choice.",
-    epilog="Try: bqrl solve AssetSelling --tau 0.1",
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    epilog="Try: bqrl solve AssetSelling --tau 0.1", add_completion=False, pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-)
+)  # fmt: skip
 
 
 @app.callback(invoke_without_command=True)

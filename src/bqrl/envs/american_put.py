@@ -82,12 +82,9 @@ def american_put(
         return level + move, 0.0
 
     mdp = from_step(
-        step,
-        lambda level: ["Hold"] if level == EXERCISED else ["Hold", "Exercise"],
-        {2 * k - n: math.comb(n, k) * p**k * (1.0 - p) ** (n - k) for k in range(n, -1, -1)},
-        N + 1,
-        0,
+        step, lambda level: ["Hold"] if level == EXERCISED else ["Hold", "Exercise"],
+        {2 * k - n: math.comb(n, k) * p**k * (1.0 - p) ** (n - k) for k in range(n, -1, -1)}, N + 1, 0,
         discount=math.exp(-rate * dt),
         state_name=lambda level: EXERCISED if level == EXERCISED else f"price {price * up**level:.2f}",
-    )
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

@@ -56,10 +56,8 @@ def inventory(
     MDP(H=10, S=9, A=9, start=0, 285 transitions, stationary)
     """
     capacity = whole(capacity, "capacity", 1)
-    price, fixed, unit, holding = (
-        number(value, name)
-        for name, value in (("price", price), ("fixed", fixed), ("unit", unit), ("holding", holding))
-    )
+    price, fixed = number(price, "price"), number(fixed, "fixed")
+    unit, holding = number(unit, "unit"), number(holding, "holding")
 
     def step(stock: int, order: int, wanted: int) -> tuple[int, float]:
         available = stock + order

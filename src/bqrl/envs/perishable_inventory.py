@@ -53,9 +53,7 @@ def perishable_inventory(
     MDP(H=7, S=36, A=6, start=0, 1943 transitions, stationary)
     """
     life, largest = whole(life, "life", 2), whole(largest_order, "largest_order", 1)
-    unit, waste, shortage = (
-        number(value, name) for name, value in (("unit", unit), ("waste", waste), ("shortage", shortage))
-    )
+    unit, waste, shortage = number(unit, "unit"), number(waste, "waste"), number(shortage, "shortage")
 
     def step(stock: tuple[int, ...], order: int, wanted: int) -> tuple[tuple[int, ...], float]:
         left, packs = wanted, []

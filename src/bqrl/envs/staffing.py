@@ -54,9 +54,8 @@ def staffing(
     MDP(H=8, S=11, A=6, start=0, 977 transitions, stationary)
     """
     lines, rate = whole(lines, "lines"), whole(per_agent, "per_agent", 1)
-    wage, bonus, waiting, lost = (
-        number(value, name) for name, value in (("wage", wage), ("bonus", bonus), ("waiting", waiting), ("lost", lost))
-    )
+    wage, bonus = number(wage, "wage"), number(bonus, "bonus")
+    waiting, lost = number(waiting, "waiting"), number(lost, "lost")
 
     def step(queue: int, working: int, new: int) -> tuple[int, float]:
         left = max(queue + new - rate * working, 0)

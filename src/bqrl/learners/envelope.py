@@ -123,10 +123,7 @@ class Envelope(Learner):
         self.centre, self.spread = np.zeros(d), np.ones(d)
         self.lo, self.hi = np.zeros(task.H), np.zeros(task.H)  # ends of the grid
         self.least, self.most = np.zeros(task.H), np.zeros(task.H)  # returns still to come that were seen
-        self.poorest, self.richest = (
-            np.zeros(task.H),
-            np.zeros(task.H),
-        )  # sums of rewards before each stage that were seen
+        self.poorest, self.richest = np.zeros((2, task.H))  # sums of rewards before each stage that were seen
         self.low, self.high = -math.inf, math.inf  # targets that the grid must hold
         self.checked = 0
         self.rewards = np.zeros(0)  # distinct rewards seen

@@ -95,8 +95,7 @@ def check_params(maker: Maker, params: Mapping[str, Any]) -> None:
     known = [name for name in signature.parameters if name not in ("self", "task", "rng")]
     for name in params:
         if name not in known:
-            who = getattr(maker, "name", "") or getattr(maker, "__name__", "the learner")
-            raise unknown_argument(who, name, params[name], known)
+            raise unknown_argument(_name_of(maker) or "the learner", name, params[name], known)
 
 
 def make_learner(maker: Maker, task: Task, rng: np.random.Generator, params: Mapping[str, Any]) -> Learner:
@@ -107,9 +106,13 @@ def make_learner(maker: Maker, task: Task, rng: np.random.Generator, params: Map
         if not params or isinstance(fault, ArgumentTypeError):
             raise
         given = ", ".join(f"{name}={one_line(value)}" for name, value in params.items())
-        who = getattr(maker, "name", "") or getattr(maker, "__name__", "")
-        text = f"the learner {who} must accept its parameters, got {given}: {fault}; pass values of the types that it expects"
+        who = f"the learner {_name_of(maker)}".rstrip()
+        text = f"{who} must accept its parameters, got {given}: {fault}; pass values of the types that it expects"
         raise ArgumentTypeError(text, name=next(iter(params)), value=dict(params)) from fault
+
+
+def _name_of(maker: Maker) -> str:
+    return str(getattr(maker, "name", "") or getattr(maker, "__name__", ""))
 
 
 def serves(maker: Maker, objective: Objective) -> bool:

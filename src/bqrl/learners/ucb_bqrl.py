@@ -142,12 +142,9 @@ class UCBBQRL(Learner):
     def state(self) -> dict[str, Any]:
         """Return the counts, the buffer, and the width at which the last search ended."""
         found = self.counts.state() | {
-            "t": self.t,
-            "beta": self.beta,
-            "margin": self.margin,
-            "planned_visits": self._planned_visits,
+            "t": self.t, "beta": self.beta, "margin": self.margin, "planned_visits": self._planned_visits,
             "width": np.nan if self._replanner is None or self._replanner.width is None else self._replanner.width,
-        }
+        }  # fmt: skip
         if self._policy is not None and self.replan_factor > 1.0:
             found |= add_prefix("policy_", self._policy.file_arrays()) | add_prefix("planned_", self._notes)
         return found

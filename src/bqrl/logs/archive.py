@@ -24,16 +24,13 @@ def estimate_arrays(estimate: Observed) -> dict[str, Any]:
     found = {
         "bqrl_estimate": np.array(FORMAT), **{name: model[name] for name in STORED}, "visits": balls.visits,
         "outcomes": balls.outcomes, "seen": balls.seen, "most": balls.most, "exact": balls.known,
-        "fixed": np.array(balls.fixed),
-        "tries": estimate.tries, "uncounted": estimate.uncounted, "returns": estimate.returns,
-        "cut": estimate.cut,
+        "fixed": np.array(balls.fixed), "tries": estimate.tries, "uncounted": estimate.uncounted,
+        "returns": estimate.returns, "cut": estimate.cut,
         "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
-        "whole": np.array(
-            [
-                balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.tries.sum(), estimate.start_atoms,
-                estimate.adaptive,
-            ]
-        ),
+        "whole": np.array([
+            balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.tries.sum(), estimate.start_atoms,
+            estimate.adaptive,
+        ]),
         "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest, estimate.drift or 0.0]),
     }  # fmt: skip
     return found | {name: array for name, array in model.items() if _optional(name)}

@@ -41,11 +41,8 @@ from bqrl.planners.plan import Plan
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
 POOLED = "their law is the same in every {}"
 INDEPENDENT = "the logged episodes are independent and follow one policy, which you keep"
-BOUNDING = (
-    "rewards lie between",
-    "the given model has",
-)  # beginnings of those that bound what a cut episode could still earn
-COMPLETE = "are complete, and none is longer"  # assumptions with these words also concern the old policy
+COMPLETE = "are complete, and none is longer"  # assumptions with these words also concern the old policy,
+BOUNDING = "rewards lie between", "the given model has"  # and if episodes were cut, those that begin like this
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)

@@ -46,10 +46,8 @@ class _RoundedStep:
         if self._last is not None and self._last[0] is codes:
             return self._last[1]
         bounded = math.isfinite(self.outside)
-        after, reward = (
-            np.full(codes.shape, LOST if bounded else GONE),
-            np.full(a.shape, self.outside if bounded else 0.0),
-        )
+        after = np.full(codes.shape, LOST if bounded else GONE)
+        reward = np.full(a.shape, self.outside if bounded else 0.0)
         events = self.events[event]
         known = np.isfinite(events) if events.dtype.kind == "f" else np.ones(a.shape, bool)
         here = np.flatnonzero((codes[:, 0] >= 0) & known)

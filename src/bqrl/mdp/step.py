@@ -390,16 +390,11 @@ def _follow(step: Callable[..., Any], actions: Any, search: StateSearch) -> Sear
     mu = np.zeros(len(order))
     mu[[number_of[state] for state in first]] = list(first.values())
     return SearchResult(
-        states=tuple(order),
-        actions=tuple(act_order),
-        stage=np.array(columns[0]),
-        s=np.array([number_of[state] for state in columns[1]]),
-        a=np.array([act_number[action] for action in columns[2]]),
-        s_next=np.array([number_of[state] for state in columns[3]]),
-        reward=np.array(columns[4], np.float64),
-        further=dict(zip(ask.names or (), np.array(columns[5], np.float64).T, strict=True)),
-        mu=mu,
-    )
+        states=tuple(order), actions=tuple(act_order), stage=np.array(columns[0]),
+        s=np.array([number_of[state] for state in columns[1]]), a=np.array([act_number[action] for action in columns[2]]),
+        s_next=np.array([number_of[state] for state in columns[3]]), reward=np.array(columns[4], np.float64),
+        further=dict(zip(ask.names or (), np.array(columns[5], np.float64).T, strict=True)), mu=mu,
+    )  # fmt: skip
 
 
 def _walk(ask: _Stepper, allowed: Callable[[Any], list[Any]], search: StateSearch) -> Walks:

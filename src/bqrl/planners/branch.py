@@ -259,9 +259,7 @@ class BranchSearch:
             link, history, action = link
             settled[history] = action
         stages = zip(self.layers.state, self.layers.steps, completion.action, strict=False)
-        action = [
-            dict(zip(zip(s.tolist(), u.tolist(), strict=True), a.tolist(), strict=True)) for s, u, a in stages
-        ]  # fmt: skip
+        action = [dict(zip(zip(s.tolist(), u.tolist(), strict=True), a.tolist(), strict=True)) for s, u, a in stages]
         return label_graph(Settled(layers=self.layers, settled=settled, action=action), self.mdp)
 
 

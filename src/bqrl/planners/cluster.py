@@ -315,11 +315,8 @@ class Cluster:
         return self._repeated(lambda: self._forward(mdp, policy, grid))
 
     def _forward(self, mdp: MDP, policy: MarkovPolicy | TargetPolicy, grid: Lattice) -> tuple[FloatArray, FloatArray]:
-        sums, count, every = (
-            sums_on(mdp, grid) if grid.exact else sums_of(mdp, grid),
-            len(self.workers),
-            slice(0, mdp.S),
-        )
+        sums = sums_on(mdp, grid) if grid.exact else sums_of(mdp, grid)
+        count, every = len(self.workers), slice(0, mdp.S)
         assert isinstance(sums, SumRange)
         held, before = (self._hold(mdp), self._hold(grid, grid.units)), Stage(0, [Part(0, every, slice(0, 1))], [], [])
         for h in range(mdp.H):

@@ -311,17 +311,10 @@ def compare_in(
             made = next((one for one in curves if isinstance(one, GuaranteeCurve)), None)
             best = made or (curve if curve is not None and model is first else guarantee_curve(model))
             optimum = [best.ceiling(level) for level in taus]  # ties are decided as for the quantiles of laws
-        scenarios.append(
-            Scenario(
-                name=title,
-                mdp=model,
-                laws=laws,
-                optimum=optimum,
-                best_mean=best_mean(model)[0],
-                outcomes=outcomes,
-                parameters=settings[i] if settings else {},
-            )
-        )
+        scenarios.append(Scenario(
+            name=title, mdp=model, laws=laws, optimum=optimum, best_mean=best_mean(model)[0], outcomes=outcomes,
+            parameters=settings[i] if settings else {},
+        ))  # fmt: skip
     return Strategies(names=tuple(named), taus=taus, below=below, scenarios=tuple(scenarios), units=first.units)
 
 

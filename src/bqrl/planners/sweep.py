@@ -275,9 +275,7 @@ def sweep(
     return replace(done, values=stored, means=tuple(means[::-1]) if means else None)
 
 
-def _sweep_of(
-    grid: Grid, extra: int, root: FloatArray, tables: tuple[ActionArray, ...] | Tables | None
-) -> Sweep:  # fmt: skip
+def _sweep_of(grid: Grid, extra: int, root: FloatArray, tables: tuple[ActionArray, ...] | Tables | None) -> Sweep:
     """Return a sweep from the averages at the root, which end with the means if there are tables."""
     columns = root.size // (1 if tables is None else 2)
     return Sweep(

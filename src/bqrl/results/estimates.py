@@ -111,10 +111,8 @@ def fit_result(
         left_out = policy_files(promise.policy, estimate.mdp, words, "policy", caption, tables, files)
     if "policy" in tables:
         hidden = {estimate.mdp.state_label(s) for s in _without_decisions(estimate)}
-        goal = (
-            promise.objective
-        )  # the sweep for other functions of the return aims at the highest return, which is no goal
-        aims = () if isinstance(goal, Quantile | Buffered) else ("target", "need_from", "need_to")
+        # For other functions of the return the sweep aims at the highest return, which is no goal.
+        aims = () if isinstance(promise.objective, Quantile | Buffered) else ("target", "need_from", "need_to")
         rows = [
             {key: cell for key, cell in row.items() if key not in aims}
             for row in tables["policy"].rows
@@ -122,9 +120,8 @@ def fit_result(
         ]
         decisions = {"policy": replace(tables.pop("policy"), rows=rows)}  # after the comparison of the policies
         tables = {"policies": tables.pop("policies")} | decisions | tables
-    lowering = {
-        fact.declaration for fact in split_promise(promise)[1] if isinstance(fact, LowersPromise)
-    }  # said in a note
+    noted = split_promise(promise)[1]
+    lowering = {fact.declaration for fact in noted if isinstance(fact, LowersPromise)}
     seen, sentences = content["coverage"], [remark(without_assumptions(split_promise(promise)[0]), words)]
     asides = [] if content["sentence"] in sentences else [content["sentence"]]
     if content["reason"] is not None:

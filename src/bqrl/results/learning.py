@@ -347,15 +347,11 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         curves.append(averaged_curve(label, np.array(values)))
     averages = f"Averages over {MAX_BLOCKS} blocks of episodes." if experiment.episodes > MAX_BLOCKS else ""
     chart = curves_chart(
-        curves,
-        title=title,
+        curves, title=title,
         y_title=words.axis("mean return") if best is None else words.objective_axis(experiment.objective),
-        band=experiment.band,
-        note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
-        references=references,
-        colours=learner_colours(experiment.learners),
-        description=experiment.runs,
-    )
+        band=experiment.band, note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
+        references=references, colours=learner_colours(experiment.learners), description=experiment.runs,
+    )  # fmt: skip
     if best is None:
         return {"returns": chart}
     cost = "What learning costs, summed over the episodes"

@@ -346,10 +346,8 @@ def policy_chart(
     blurred = {policy for _, policy, share in maps if (share > 0.0).sum(axis=2).max() > 1}
     note = f"{FAINT.format(words.action)} {note}" if blurred else note
     if "best" in blurred:
-        title, note = (
-            f"{title} most often",
-            f"{note} This map is not a rule to follow; the table of decisions (policy) is.",
-        )
+        title += " most often"
+        note += " This map is not a rule to follow; the table of decisions (policy) is."
     rows = [
         [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], _part(share[h, s]), total]
         for tau, policy, share in maps

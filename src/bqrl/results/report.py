@@ -229,22 +229,13 @@ def stress_page(held: Stress, naming: Naming) -> Result:
 
 
 PAGES: Mapping[type, Callable[..., Result]] = {
-    Plan: plan_page,
-    Tradeoff: trade_page,
-    list: plans_page,
-    tuple: plans_page,
-    Estimate: estimate_page,
-    Strategies: strategies_page,
-    Stress: stress_page,
-    Experiment: experiment_page,
-    Suite: suite_page,
-    Record: record_page,
-    Study: lambda study, naming: naming.apply_title(StudyView(study).result(images=False)),
-    StudyView: lambda view, naming: naming.apply_title(view.result(images=False)),
-    Result: lambda result, naming: naming.apply_title(result),
-    str: lambda folder, naming: naming.apply_title(read(folder)),
-    Path: lambda folder, naming: naming.apply_title(read(folder)),
-}
+    Plan: plan_page, Tradeoff: trade_page, list: plans_page, tuple: plans_page, Estimate: estimate_page,
+    Strategies: strategies_page, Stress: stress_page, Experiment: experiment_page, Suite: suite_page, Record: record_page,
+    Study: lambda study, naming: naming.apply_title(StudyView(study).result(images=False)), StudyView: lambda view,
+    naming: naming.apply_title(view.result(images=False)), Result: lambda result, naming: naming.apply_title(result),
+    str: lambda folder, naming: naming.apply_title(read(folder)), Path: lambda folder,
+    naming: naming.apply_title(read(folder)),
+}  # fmt: skip
 
 
 def _entry(thing: Any) -> Callable[..., Result]:

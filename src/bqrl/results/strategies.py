@@ -72,10 +72,8 @@ def strategy_tables(table: Strategies, words: Words) -> list[ResultTable]:
     whole = strategy_table(table, words)
     if len(table.taus) == 1:
         return [whole]
-    found, names = (
-        list[ResultTable](),
-        {"model", "strategy", *(f"parameter_{x}" for x in table.scenarios[0].parameters)},
-    )
+    found = list[ResultTable]()
+    names = {"model", "strategy", *(f"parameter_{x}" for x in table.scenarios[0].parameters)}
     levels = [[f"{kind}_{exact_text(tau)}" for kind in ("quantile", "cvar", "behind")] for tau in table.taus]
     hidden = {"behind_mean", *(key for keys in levels for key in keys)}
     for tau, keys in zip(table.taus, levels, strict=True):

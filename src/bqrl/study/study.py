@@ -50,12 +50,9 @@ def reference(mdp: MDP, objective: Objective | float, capped: bool = True) -> Re
     goal = check_objective(objective)
     tau = float(getattr(goal, "tau", np.nan))
     return Reference(
-        tau=tau,
-        capped=capped_reference(mdp, tau) if capped else None,
-        optimum=optimum(mdp, goal).value(goal),
-        best_mean=best_mean(mdp)[0],
-        margin=guarantee_curve(mdp).margin(tau).below if isinstance(goal, Quantile) else None,
-    )
+        tau=tau, capped=capped_reference(mdp, tau) if capped else None, optimum=optimum(mdp, goal).value(goal),
+        best_mean=best_mean(mdp)[0], margin=guarantee_curve(mdp).margin(tau).below if isinstance(goal, Quantile) else None,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,12 +171,9 @@ def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batc
     }
     yield Batch("final runs", list(chain(*final.values())), best)
     return Final(
-        learner=Contender(label=entry.key, learner=final[""][0].learner, params=dict(final[""][0].params)),
-        tau=tau,
-        tuned=tuned,
-        tried=tried,
-        records={variant: tuple(map(store.load, some)) for variant, some in final.items()},
-    )
+        learner=Contender(label=entry.key, learner=final[""][0].learner, params=dict(final[""][0].params)), tau=tau,
+        tuned=tuned, tried=tried, records={variant: tuple(map(store.load, some)) for variant, some in final.items()},
+    )  # fmt: skip
 
 
 def _study(spec: Spec, done: list[Final], session: dict[str, Any]) -> Study:

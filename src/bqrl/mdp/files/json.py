@@ -357,13 +357,10 @@ class _Items:
         if not paid:
             raise _expected_error(where, "a reward or a list of rewards", r, "transitions")
         return (
-            index_of(row[0], MAX_ID, f"{where}, stage") if width == 6 else 0,
-            self.label(s, "state", f"{where}, state"),
-            self.label(a, "action", f"{where}, action"),
-            self.label(s_next, "state", f"{where}, next state"),
-            json_number(p, f"{where}, probability"),
-            [json_number(x, f"{where}, reward") for x in paid],
-        )
+            index_of(row[0], MAX_ID, f"{where}, stage") if width == 6 else 0, self.label(s, "state", f"{where}, state"),
+            self.label(a, "action", f"{where}, action"), self.label(s_next, "state", f"{where}, next state"),
+            json_number(p, f"{where}, probability"), [json_number(x, f"{where}, reward") for x in paid],
+        )  # fmt: skip
 
 
 def index_of(given: Any, count: int, where: str, also: str = "") -> int:

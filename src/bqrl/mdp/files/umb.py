@@ -122,10 +122,8 @@ class _Model:
             ) from None
         if self.index.get("format-version") not in (0, 1):
             raise FileFormatError(f"expected format-version 0 or 1, got {self.index.get('format-version')!r}")
-        self.choices, self.branches = (
-            self._starts("state-to-choices", self.S, C),
-            self._starts("choice-to-branches", C, B),
-        )
+        self.choices = self._starts("state-to-choices", self.S, C)
+        self.branches = self._starts("choice-to-branches", C, B)
         self.target = self._array("branch-to-target", np.uint64, B).astype(np.int64)
         if B and not (0 <= self.target.min() and self.target.max() < self.S):
             raise FileFormatError(
