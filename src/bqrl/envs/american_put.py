@@ -28,16 +28,9 @@ EXERCISED = "exercised"  # the last state
 
 
 def american_put(
-    price: float = 100.0,
-    strike: float = 100.0,
-    rate: float = 0.05,
-    volatility: float = 0.2,
-    years: float = 1.0,
-    steps: int = 12,
-    drift: float | None = None,
-    shared: bool = False,
-    substeps: int = 1,
-) -> MDP:
+    price: float = 100.0, strike: float = 100.0, rate: float = 0.05, volatility: float = 0.2, years: float = 1.0,
+    steps: int = 12, drift: float | None = None, shared: bool = False, substeps: int = 1,
+) -> MDP:  # fmt: skip
     """Return the option, with a decision before each price move and one at expiry; its return is the discounted payoff.
 
     Parameters

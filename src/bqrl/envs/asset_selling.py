@@ -23,14 +23,9 @@ DISTRIBUTIONS = ("uniform", "geometric", "two-humped")
 
 
 def asset_selling(
-    offers: int = 25,
-    horizon: int = 10,
-    start: int = 5,
-    distribution: Any = "uniform",
-    ratio: float = 0.85,
-    stop_at_end: bool = False,
-    shared: bool = False,
-) -> MDP:
+    offers: int = 25, horizon: int = 10, start: int = 5, distribution: Any = "uniform", ratio: float = 0.85,
+    stop_at_end: bool = False, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the asset-selling problem; the defaults give the problem of the paper.
 
     Learners know that Stop sells and that the state sold is absorbing. About Continue they know only that every offer is

@@ -42,13 +42,9 @@ CUT = 6.0  # standard deviations
 
 
 def guarded_maze(
-    horizon: int = 32,
-    cost: float = 1.0,
-    prize: float = 10.0,
-    spread: float = 30.0,
-    step: float = 1.0,
+    horizon: int = 32, cost: float = 1.0, prize: float = 10.0, spread: float = 30.0, step: float = 1.0,
     shared: bool = False,
-) -> MDP:
+) -> MDP:  # fmt: skip
     """Return the maze; its return is the prize plus the amounts of the guard minus the cost of the steps.
 
     Parameters

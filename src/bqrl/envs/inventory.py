@@ -20,17 +20,9 @@ UNIT, STAGE = "dollars", "month"
 
 
 def inventory(
-    capacity: int = 8,
-    horizon: int = 10,
-    start: int = 0,
-    demand: float | Mapping[int, float] = 3.0,
-    price: float = 8.0,
-    fixed: float = 4.0,
-    unit: float = 2.0,
-    holding: float = 1.0,
-    mass: float = 0.999,
-    shared: bool = False,
-) -> MDP:
+    capacity: int = 8, horizon: int = 10, start: int = 0, demand: float | Mapping[int, float] = 3.0, price: float = 8.0,
+    fixed: float = 4.0, unit: float = 2.0, holding: float = 1.0, mass: float = 0.999, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the inventory problem with lost sales; its return is the profit.
 
     Parameters

@@ -16,15 +16,9 @@ UNIT, STAGE = "ticks", "period"
 
 
 def liquidation(
-    lots: int = 8,
-    horizon: int = 6,
-    largest_sale: int = 4,
-    price: int = 50,
-    impact: int = 1,
-    volatility: int = 2,
-    move_probability: float = 0.6,
-    shared: bool = False,
-) -> MDP:
+    lots: int = 8, horizon: int = 6, largest_sale: int = 4, price: int = 50, impact: int = 1, volatility: int = 2,
+    move_probability: float = 0.6, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the problem of selling a block; its return is the revenue.
 
     Parameters

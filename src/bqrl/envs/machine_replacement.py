@@ -18,13 +18,9 @@ UNIT, STAGE = "hundred dollars", "week"
 
 
 def machine_replacement(
-    output: Sequence[float] = (10.0, 10.0, 9.0, 7.0, 4.0, -6.0),
-    overhaul: float = 5.0,
-    replacement: float = 14.0,
-    wear: Sequence[float] = (0.4, 0.4, 0.2),
-    horizon: int = 15,
-    shared: bool = False,
-) -> MDP:
+    output: Sequence[float] = (10.0, 10.0, 9.0, 7.0, 4.0, -6.0), overhaul: float = 5.0, replacement: float = 14.0,
+    wear: Sequence[float] = (0.4, 0.4, 0.2), horizon: int = 15, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the problem of maintaining one machine; its return is the profit.
 
     Parameters

@@ -18,16 +18,9 @@ UNIT, STAGE = "cost units", "day"
 
 
 def perishable_inventory(
-    life: int = 3,
-    largest_order: int = 5,
-    horizon: int = 7,
-    demand: float = 2.0,
-    unit: float = 1.0,
-    waste: float = 2.0,
-    shortage: float = 10.0,
-    mass: float = 0.999,
-    shared: bool = False,
-) -> MDP:
+    life: int = 3, largest_order: int = 5, horizon: int = 7, demand: float = 2.0, unit: float = 1.0, waste: float = 2.0,
+    shortage: float = 10.0, mass: float = 0.999, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the perishable-inventory problem; its return is minus the cost.
 
     Parameters

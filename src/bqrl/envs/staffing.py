@@ -17,18 +17,9 @@ UNIT, STAGE = "dollars", "hour"
 
 
 def staffing(
-    agents: int = 5,
-    horizon: int = 8,
-    calls: float = 9.0,
-    per_agent: int = 4,
-    lines: int = 10,
-    wage: float = 6.0,
-    bonus: float = 20.0,
-    waiting: float = 1.0,
-    lost: float = 5.0,
-    mass: float = 0.999,
-    shared: bool = False,
-) -> MDP:
+    agents: int = 5, horizon: int = 8, calls: float = 9.0, per_agent: int = 4, lines: int = 10, wage: float = 6.0,
+    bonus: float = 20.0, waiting: float = 1.0, lost: float = 5.0, mass: float = 0.999, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the problem of a day in a call centre; its return is the bonuses minus the costs.
 
     Parameters

@@ -469,14 +469,9 @@ class Exploring(Policy):
     kind = "exploring"
 
     def __init__(
-        self,
-        policy: Policy,
-        targets: FloatArray,
-        epsilon: FloatArray,
-        rng: np.random.Generator,
-        available: BoolArray | None,
-        longest: int = 1,
-    ) -> None:
+        self, policy: Policy, targets: FloatArray, epsilon: FloatArray, rng: np.random.Generator,
+        available: BoolArray | None, longest: int = 1,
+    ) -> None:  # fmt: skip
         self.policy, self.targets, self.epsilon, self.rng, self.available = policy, targets, epsilon, rng, available
         self.H, self.S, self.longest = policy.H, policy.S, longest
         self.episodes = slice(0, 0)  # those that are being played

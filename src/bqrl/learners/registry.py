@@ -56,8 +56,7 @@ def find_learner(learner: Any, *folders: Path) -> Maker:
         raise bad_type("learner", learner, "be a name, a Learner class or a function (task, rng)")
     if missing := sorted(getattr(learner, "__abstractmethods__", ())):
         raise bad_type("learner", learner, f"have the method {' and '.join(missing)}", learner.__name__)
-    maker: Maker = learner
-    return maker
+    return learner
 
 
 def known_learner(learner: Any) -> type[Learner] | None:

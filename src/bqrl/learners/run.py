@@ -148,20 +148,10 @@ class Run:
     """A run that can be stopped between any two episodes and continued with identical bits."""
 
     def __init__(
-        self,
-        problem: Any,
-        learner: str | Maker,
-        objective: Objective | float,
-        episodes: int,
-        seed: int | None,
-        *,
-        horizon: int | None = None,
-        start: Any = None,
-        delta: float = DELTA,
-        events_observed: bool | None = None,
-        bins: Any = None,
-        **params: Any,
-    ) -> None:
+        self, problem: Any, learner: str | Maker, objective: Objective | float, episodes: int, seed: int | None, *,
+        horizon: int | None = None, start: Any = None, delta: float = DELTA, events_observed: bool | None = None,
+        bins: Any = None, **params: Any,
+    ) -> None:  # fmt: skip
         self.objective = check_objective(objective)
         self.total, self.t = whole(episodes, "episodes", 1, most=MAX_EPISODES), 0
         seed, delta = random_seed(seed), number(delta, "delta", 0.0, 1.0, "()")

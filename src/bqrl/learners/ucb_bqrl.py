@@ -85,17 +85,10 @@ class UCBBQRL(Learner):
     tuned = "c_conf"
 
     def __init__(
-        self,
-        task: Task,
-        rng: np.random.Generator,
-        *,
-        planner: str = "target",
-        c_conf: float | str | None = None,
-        window: str = "lower",
-        buffer: str | float | Callable[[int], float] = "log",
-        stationary: bool | None = None,
+        self, task: Task, rng: np.random.Generator, *, planner: str = "target", c_conf: float | str | None = None,
+        window: str = "lower", buffer: str | float | Callable[[int], float] = "log", stationary: bool | None = None,
         replan_factor: float = 1.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(task, rng)
         model = task.require_model(self.name)
         self.planner, self.window = choice(planner, "planner", _PLANNERS), choice(window, "window", WINDOWS)

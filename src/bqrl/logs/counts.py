@@ -36,19 +36,10 @@ Pay = Callable[[str, str, str], float]
 
 
 def fit_counts(
-    table: Any,
-    rewards: Any = None,
-    *,
-    horizon: int,
-    confidence: float = CONFIDENCE,
-    columns: Mapping[str, str] | None = None,
-    start: Any = None,
-    discount: float = 1.0,
-    absorbing: Iterable[Any] = (),
-    known: Any = None,
-    support: str = "listed",
-    outcomes: Mapping[str, Any] | None = None,
-) -> Estimate:
+    table: Any, rewards: Any = None, *, horizon: int, confidence: float = CONFIDENCE,
+    columns: Mapping[str, str] | None = None, start: Any = None, discount: float = 1.0, absorbing: Iterable[Any] = (),
+    known: Any = None, support: str = "listed", outcomes: Mapping[str, Any] | None = None,
+) -> Estimate:  # fmt: skip
     """Estimate a model from transition counts, with exact confidence sets for fixed sample sizes.
 
     Parameters

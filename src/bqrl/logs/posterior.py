@@ -130,15 +130,9 @@ class PosteriorDraws(Charted):
 
 
 def posterior_draws(
-    estimate: Observed,
-    events: Events,
-    policy: Any,
-    draws: int,
-    tau: float | None,
-    prior: float,
-    seed: int | None,
+    estimate: Observed, events: Events, policy: Any, draws: int, tau: float | None, prior: float, seed: int | None,
     points: int,
-) -> PosteriorDraws:
+) -> PosteriorDraws:  # fmt: skip
     """Return the draws of `Estimate.psa`, which describes the arguments."""
     promise, goal = None, None
     if isinstance(policy, Plan):

@@ -71,8 +71,7 @@ def _memoize(function: Callable[Concatenate[M, P], T], store: str) -> Callable[C
             values[key] = function(mdp, *args, **kwargs)
             if isinstance(values[key], np.ndarray):
                 values[key].flags.writeable = False
-        found: T = values[key]
-        return found
+        return values[key]
 
     return stored  # type: ignore[return-value]
 

@@ -297,15 +297,9 @@ class Settled(Policy):
 
 
 def begin(
-    mdp: MDP,
-    columns: Lattice,
-    tau: float,
-    beta: float,
-    targets: FloatArray,
-    swept: list[float],
-    width: float,
+    mdp: MDP, columns: Lattice, tau: float, beta: float, targets: FloatArray, swept: list[float], width: float,
     value: float,
-) -> BranchSearch | None:
+) -> BranchSearch | None:  # fmt: skip
     """Return the search, starting from a policy of value `value`; None if the problem is too large.
 
     `targets` are the targets whose bound exceeds the value, `width` is the decisive width (in steps), and `swept` are

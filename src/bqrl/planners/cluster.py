@@ -277,13 +277,8 @@ class Cluster:
         return pieces
 
     def _collect(
-        self,
-        mdp: Model,
-        stage: Stage,
-        tables: list[ActionArray],
-        folder: Path | None,
-        tick: Callable[[int], None] | None,
-    ) -> None:
+        self, mdp: Model, stage: Stage, tables: list[ActionArray], folder: Path | None, tick: Callable[[int], None] | None,
+    ) -> None:  # fmt: skip
         """Wait for the blocks of a stage; add its table of actions to `tables` if there are any."""
         self._wait(stage.futures)
         if stage.actions:

@@ -43,15 +43,8 @@ Memory = tuple[int, float]  # the continuation and the remaining need
 
 
 def prove_deterministic(
-    search: WidthSearch,
-    column: int,
-    width: float,
-    policy: Policy,
-    value: float,
-    upper: float,
-    gap: float,
-    max_nodes: int,
-) -> tuple[Policy, float, Fact]:
+    search: WidthSearch, column: int, width: float, policy: Policy, value: float, upper: float, gap: float, max_nodes: int,
+) -> tuple[Policy, float, Fact]:  # fmt: skip
     """Return the best deterministic policy, its value, and what is proven about it.
 
     `policy` is the best policy so far, with value `value`. `upper` is the value of the best randomized policy. A distance of

@@ -162,25 +162,12 @@ class Layout:
 
 
 def sweep(
-    mdp: MDP,
-    grid: Grid,
-    cost: FloatArray = SHORTFALL,
-    *,
-    extra: int = 1,
-    weight: float = 0.0,
-    gain: FloatArray | None = None,
-    second: FloatArray | None = None,
-    tie: float = TIE_TOL,
-    policy: bool = True,
-    half: FloatArray | None = None,
-    sense: float = OPTIMISTIC,
-    missing: FloatArray | None = None,
-    keep: bool = False,
-    tick: Callable[[int], None] | None = None,
-    probability: FloatArray | None = None,
-    layout: Layout | None = None,
+    mdp: MDP, grid: Grid, cost: FloatArray = SHORTFALL, *, extra: int = 1, weight: float = 0.0,
+    gain: FloatArray | None = None, second: FloatArray | None = None, tie: float = TIE_TOL, policy: bool = True,
+    half: FloatArray | None = None, sense: float = OPTIMISTIC, missing: FloatArray | None = None, keep: bool = False,
+    tick: Callable[[int], None] | None = None, probability: FloatArray | None = None, layout: Layout | None = None,
     cluster: SharedSweep | None = None,
-) -> Sweep:
+) -> Sweep:  # fmt: skip
     """Return the result of one backward pass.
 
     Parameters

@@ -314,19 +314,11 @@ def _bars(law: Law, edges: FloatArray, promise: float | None, below: str, reache
 
 
 def policy_chart(
-    shares: Mapping[float, FloatArray],
-    states: Sequence[str],
-    actions: Sequence[str],
-    *,
-    neutral: FloatArray | None = None,
-    further: Mapping[float, Mapping[str, FloatArray]] | None = None,
-    words: Words = PLAIN,
-    title: str = "What the policy does",
-    finding: str = "",
-    note: str = "Blank: never reached.",
-    state: str | None = None,
+    shares: Mapping[float, FloatArray], states: Sequence[str], actions: Sequence[str], *, neutral: FloatArray | None = None,
+    further: Mapping[float, Mapping[str, FloatArray]] | None = None, words: Words = PLAIN,
+    title: str = "What the policy does", finding: str = "", note: str = "Blank: never reached.", state: str | None = None,
     visits: bool = True,
-) -> Any:
+) -> Any:  # fmt: skip
     """Map of the most frequent action by stage and state; the title says so if the map is not a rule to follow.
 
     `shares` holds for each level the probability, shape (H, S, A), of being in a state at a stage and playing an action;

@@ -250,13 +250,9 @@ def _curve_table(curve: GuaranteeCurve | CVaRCurve, words: Words) -> ResultTable
 
 
 def level_facts(
-    plan: Plan,
-    words: Words = PLAIN,
-    neutral: tuple[Policy, Law, Law | None] | None = None,
-    below: float | None = None,
-    held: Stress | None = None,
-    margins: Mapping[float, float] | None = None,
-) -> dict[str, Any]:
+    plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, Law | None] | None = None, below: float | None = None,
+    held: Stress | None = None, margins: Mapping[float, float] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """The numbers of a plan as JSON values, with those of the risk-neutral policy and a sentence on their meaning."""
     level = plan.summary() | {
         "law_exact": plan.law_upper is None, "kind": plan.objective.kind, "probability": plan.objective.probability,

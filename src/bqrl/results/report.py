@@ -59,18 +59,10 @@ class Naming:
 
 
 def report(
-    thing: Any,
-    path: str | Path,
-    *,
-    title: str | None = None,
-    unit: str | None = None,
-    stage_name: str | None = None,
-    run_name: str | None = None,
-    return_name: str | None = None,
-    state_name: str | None = None,
-    action_name: str | None = None,
-    **options: Any,
-) -> Path:
+    thing: Any, path: str | Path, *, title: str | None = None, unit: str | None = None, stage_name: str | None = None,
+    run_name: str | None = None, return_name: str | None = None, state_name: str | None = None,
+    action_name: str | None = None, **options: Any,
+) -> Path:  # fmt: skip
     """Write the page of a result: a self-contained HTML file, or a folder with the page, its tables and its charts.
 
     Requires the extra "plots".
@@ -157,13 +149,8 @@ def trade_page(trade: Tradeoff, naming: Naming) -> Result:
 
 
 def estimate_page(
-    estimate: Estimate,
-    naming: Naming,
-    *,
-    objective: Objective | None = None,
-    tau: float | None = None,
-    beta: float = 0.0,
-) -> Result:
+    estimate: Estimate, naming: Naming, *, objective: Objective | None = None, tau: float | None = None, beta: float = 0.0,
+) -> Result:  # fmt: skip
     """The result of an estimate and its promise for one objective."""
     if tau is None and objective is None:
         raise bad_value("tau", None, "be given for the report of an Estimate", remedy="write e.g. tau=0.1")

@@ -99,15 +99,9 @@ def record_view(record: Record) -> Any:
 
 
 def experiment_view(
-    experiment: Experiment,
-    measure: str | None = None,
-    points: int = charts.MAX_POINTS,
-    colours: Mapping[str, str] | None = None,
-    words: Words | None = None,
-    title: str = "",
-    finding: str = "",
-    log: str = "",
-) -> Any:
+    experiment: Experiment, measure: str | None = None, points: int = charts.MAX_POINTS,
+    colours: Mapping[str, str] | None = None, words: Words | None = None, title: str = "", finding: str = "", log: str = "",
+) -> Any:  # fmt: skip
     """Learning curves with their bands; `measure` as in `Experiment.values`; a study gives the other arguments."""
     words = Words.of(experiment.problem) if words is None else words
     measure = measure or ("gap" if experiment.known else "return")

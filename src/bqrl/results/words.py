@@ -248,13 +248,9 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
 
 
 def price(
-    mean: float,
-    best: float | None,
-    words: Words,
-    below: float | None = None,
-    chance: float | None = None,
+    mean: float, best: float | None, words: Words, below: float | None = None, chance: float | None = None,
     exact: bool = True,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Parts of a sentence: the mean, its distance to the best mean, and the share of runs below a limit (at most, if a bound)."""
     parts = []
     if best is not None:

@@ -91,8 +91,7 @@ class Study:
 
     def problem(self, variant: str = "") -> MDP:
         """The model of a variant."""
-        found: MDP = self.experiments[variant, self.spec.levels[0]].problem
-        return found
+        return self.experiments[variant, self.spec.levels[0]].problem
 
     def shown(self, tau: float, variant: str = "", names: Mapping[str, str] | None = None) -> Experiment:
         """The final runs on the seeds of tables and curves: the held-out seeds or, for a variant, its own."""

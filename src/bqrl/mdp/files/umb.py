@@ -39,14 +39,8 @@ SIZES = {"double": 64, "rational": 128, "bool": 1, "int": 64, "uint": 64, "strin
 
 
 def read_umb(
-    content: bytes,
-    limit: int,
-    *,
-    horizon: Any = None,
-    start: Any = None,
-    discount: Any = 1.0,
-    rewards: str | None = None,
-) -> dict[str, Any]:
+    content: bytes, limit: int, *, horizon: Any = None, start: Any = None, discount: Any = 1.0, rewards: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return the arguments of `MDP.from_table` for a .umb file; `rewards` names the reward structure."""
     files = _unpack(content, limit)
     if horizon is None:
