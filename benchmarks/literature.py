@@ -166,12 +166,7 @@ def play_all(
     begun, active = time.monotonic(), Active()
     if minutes <= 0.0:
         return
-    for library in (
-        "OMP",
-        "OPENBLAS",
-        "MKL",
-        "NUMBA",
-    ):  # of the workers: on one thread sums have the same order everywhere
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):  # of workers: one thread adds in the same order everywhere
         os.environ[f"{library}_NUM_THREADS"] = "1"
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         known = dict(zip(titles, pool.map(ends, titles), strict=True))

@@ -18,6 +18,13 @@ from bqrl.progress import ProgressBar
 from bqrl.study.runner import Engine
 
 
+def pretend_terminal(monkeypatch):
+    """Standard error looks like a terminal, and the display appears at once."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("bqrl.progress.QUIET_SECONDS", 0.0)
+
+
 def test_the_progress_bar_shows_only_at_a_terminal(capsys, monkeypatch):
     with ProgressBar() as watch:  # captured stderr is no terminal
         watch.say("about 40 s")
@@ -46,20 +53,11 @@ def test_warnings_are_shown_without_a_terminal(capsys):
 
 
 def test_json_keeps_stdout_pure_while_stderr_shows_progress(cli, tiny, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("bqrl.progress.QUIET_SECONDS", 0.0)
+    pretend_terminal(monkeypatch)
     code, out, err = cli("solve", tiny, "--tau", 0.4, "--json", "--out", os.path.dirname(tiny))
     assert code == 0
     assert json.loads(out)["levels"][0]["value"] == 2.0
     assert " elapsed" in err
-
-
-def pretend_terminal(monkeypatch):
-    """Standard error looks like a terminal, and the display appears at once."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("bqrl.progress.QUIET_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["", "json"])

@@ -33,15 +33,9 @@ class ModelError(ValueError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        row: tuple[int | None, int, int] | None = None,
-        file: str | None = None,
-        line: int | None = None,
-        column: str | None = None,
-        name: str | None = None,
-    ) -> None:
+        self, message: str, *, row: tuple[int | None, int, int] | None = None, file: str | None = None,
+        line: int | None = None, column: str | None = None, name: str | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.row, self.file, self.line, self.column, self.name = row, file, line, column, name
 

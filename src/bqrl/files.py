@@ -47,15 +47,9 @@ KINDS: Kinds = {  # by the marker in an .npz file; files without a marker hold m
 
 
 def load(
-    path: str | Path,
-    horizon: int | None = None,
-    start: Any = None,
-    discount: float | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    rewards: str | None = None,
-    max_bytes: int | None = None,
-) -> Any:
+    path: str | Path, horizon: int | None = None, start: Any = None, discount: float | None = None, *,
+    columns: Mapping[str, str] | None = None, rewards: str | None = None, max_bytes: int | None = None,
+) -> Any:  # fmt: skip
     """Load a model, policy, plan, record, experiment, suite or estimate from a file.
 
     Parameters

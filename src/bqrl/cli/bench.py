@@ -61,11 +61,8 @@ class Bench(Command):
                         output += line
                         typer.echo(line, screen, nl=False)
                 run = {
-                    "name": name,
-                    "code": process.returncode,
-                    "seconds": time.perf_counter() - begun,
-                    "output": output,
-                }
+                    "name": name, "code": process.returncode, "seconds": time.perf_counter() - begun, "output": output
+                }  # fmt: skip
                 if place.exists() and self.as_json:
                     run["lines"] = remember(
                         root / "benchmarks" / HISTORY, json.loads(place.read_text(encoding="utf-8"))

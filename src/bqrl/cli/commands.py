@@ -27,12 +27,8 @@ BAD_INPUT = (ValueError, TypeError, OSError, ImportError)  # ImportError: an ext
 COMMANDS = ("solve", "evaluate", "outlook", "fit", "learn", "compare", "reproduce", "theory", "envs", "report", "bench")
 # arguments of the library whose option has another name
 RENAMED = {
-    "max_bytes": "max_memory",
-    "experiment": "only",
-    "policies": "policy",
-    "draws": "psa",
-    "thresholds": "threshold",
-}
+    "max_bytes": "max_memory", "experiment": "only", "policies": "policy", "draws": "psa", "thresholds": "threshold"
+}  # fmt: skip
 PANELS = {
     "What to plan for": "tau certainty objective beta confidence stage state earned drawn",
     "Trade-offs, errors and rules": "at_least margin secondary off radius attitude randomized rule order",
@@ -83,14 +79,11 @@ def command_of(kind: type[Any]) -> Any:
 
 
 app = typer.Typer(
-    name="bqrl",
-    cls=LazyCommands,
+    name="bqrl", cls=LazyCommands,
     help="Plan and learn for quantiles of the total return: the best result that you reach with a certainty of your choice.",
-    epilog="Try: bqrl solve AssetSelling --tau 0.1",
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    epilog="Try: bqrl solve AssetSelling --tau 0.1", add_completion=False, pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-)
+)  # fmt: skip
 
 
 @app.callback(invoke_without_command=True)

@@ -121,13 +121,8 @@ class Fit(SharedOptions):
             {"log": str(self.log)} if self.counts is None else {"counts": str(self.counts), "rewards": self.rewards}
         )
         settings = {
-            **source,
-            **goals,
-            "confidence": self.confidence,
-            **asked,
-            "at_least": self.at_least,
-            "points": self.points,
-        }
+            **source, **goals, "confidence": self.confidence, **asked, "at_least": self.at_least, "points": self.points
+        }  # fmt: skip
         settings |= {"psa": self.psa, "policy": self.policy, "cost": self.cost, "threshold": self.threshold}
         settings = {name: str(value) if isinstance(value, Path) else value for name, value in settings.items()}
         result = fit_result(estimate, promise, words, settings, draw=self.out is not None)

@@ -60,11 +60,6 @@ class Outlook(ProblemOptions):
         settings = self.problem_settings() | here | {"policy": self.policy}
         said = outlook_sentence(now, words)
         result = Result(
-            kind="outlook",
-            title=words.title,
-            settings=settings,
-            tables={"outlook": table},
-            details=row,
-            sentences=[said],
-        )
+            kind="outlook", title=words.title, settings=settings, tables={"outlook": table}, details=row, sentences=[said]
+        )  # fmt: skip
         self.conclude(Shown(row, result, header=words.title, tables=[table], lines=[said]))

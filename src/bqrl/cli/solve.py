@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +15,7 @@ from bqrl.checks import number, one_line
 from bqrl.cli.params import read_policies
 from bqrl.cli.problem import BELOW, CERTAINTY, DECIMAL, POLICY, Objectives, ProblemOptions
 from bqrl.errors import ArgumentError
+from bqrl.laws.objectives import Objective
 from bqrl.planners.solve import PLANNERS
 from bqrl.results.plans import show_plans
 from bqrl.results.problem import read_problem
@@ -72,10 +74,8 @@ class Solve(ProblemOptions):
     def run(self) -> None:
         """Plan every level, and compare with the risk-neutral policy."""
         policies, share = read_policies(self.policy or ()), None if self.off is None else share_of(self.off)
-        asked, settings = self.asked, self._settings(share)
         goals = distinct_goals(self.goals())
-        if self.objective:
-            settings["objective"] = [goal.text for goal in goals]
+        asked, settings = self.asked, self._settings(goals, share)
         if self.table is not None and len(goals) > 1:
             raise ArgumentError(f"--table requires one level or objective, got {len(goals)}; give one", name="table")
         memory, below = self.max_memory, None if self.below is None else number(self.below, "below")
@@ -88,12 +88,13 @@ class Solve(ProblemOptions):
         )  # fmt: skip
         self.conclude(shown)
 
-    def _settings(self, share: float | None) -> dict[str, Any]:
+    def _settings(self, goals: Sequence[Objective], share: float | None) -> dict[str, Any]:
         """The options, by the library's names of the arguments."""
         if self.max_nodes is not None and self.randomized is not False:
             raise ArgumentError("--max-nodes requires --no-randomized; give both or neither")
         chosen: dict[str, Any] = {"planner": self.planner}
-        chosen |= {"objective": self.objective} if self.objective else {"tau": self.levels(), "beta": self.beta}
+        named = {"objective": [goal.text for goal in goals]}
+        chosen |= named if self.objective else {"tau": self.levels(), "beta": self.beta}
         chosen |= {"below": self.below, "policy": self.policy or [], "no_compare": not self.compare}
         chosen |= {name: getattr(self, name) for name in CHOICES}
         if self.order is not None:
@@ -104,7 +105,9 @@ class Solve(ProblemOptions):
             if self.radius is not None or self.attitude is not None:
                 raise ArgumentError("--off replaces --radius and --attitude; drop them", name="off")
             if self.rule is not None:
-                remedy = "drop --off: below the plan of a rule stands what it guarantees with such errors"
+                remedy = (
+                    "drop --off: the output already says what the plan of a rule guarantees if probabilities are off"
+                )
                 raise ArgumentError(f"expected one of --off and --rule, got both; {remedy}", name="off")
             chosen |= {"radius": 2.0 * share, "attitude": "robust"}
         return self.problem_settings() | chosen

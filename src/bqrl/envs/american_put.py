@@ -28,16 +28,9 @@ EXERCISED = "exercised"  # the last state
 
 
 def american_put(
-    price: float = 100.0,
-    strike: float = 100.0,
-    rate: float = 0.05,
-    volatility: float = 0.2,
-    years: float = 1.0,
-    steps: int = 12,
-    drift: float | None = None,
-    shared: bool = False,
-    substeps: int = 1,
-) -> MDP:
+    price: float = 100.0, strike: float = 100.0, rate: float = 0.05, volatility: float = 0.2, years: float = 1.0,
+    steps: int = 12, drift: float | None = None, shared: bool = False, substeps: int = 1,
+) -> MDP:  # fmt: skip
     """Return the option, with a decision before each price move and one at expiry; its return is the discounted payoff.
 
     Parameters
@@ -82,12 +75,9 @@ def american_put(
         return level + move, 0.0
 
     mdp = from_step(
-        step,
-        lambda level: ["Hold"] if level == EXERCISED else ["Hold", "Exercise"],
-        {2 * k - n: math.comb(n, k) * p**k * (1.0 - p) ** (n - k) for k in range(n, -1, -1)},
-        N + 1,
-        0,
+        step, lambda level: ["Hold"] if level == EXERCISED else ["Hold", "Exercise"],
+        {2 * k - n: math.comb(n, k) * p**k * (1.0 - p) ** (n - k) for k in range(n, -1, -1)}, N + 1, 0,
         discount=math.exp(-rate * dt),
         state_name=lambda level: EXERCISED if level == EXERCISED else f"price {price * up**level:.2f}",
-    )
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

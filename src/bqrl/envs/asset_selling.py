@@ -23,14 +23,9 @@ DISTRIBUTIONS = ("uniform", "geometric", "two-humped")
 
 
 def asset_selling(
-    offers: int = 25,
-    horizon: int = 10,
-    start: int = 5,
-    distribution: Any = "uniform",
-    ratio: float = 0.85,
-    stop_at_end: bool = False,
-    shared: bool = False,
-) -> MDP:
+    offers: int = 25, horizon: int = 10, start: int = 5, distribution: Any = "uniform", ratio: float = 0.85,
+    stop_at_end: bool = False, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the asset-selling problem; the defaults give the problem of the paper.
 
     Learners know that Stop sells and that the state sold is absorbing. About Continue they know only that every offer is
@@ -74,14 +69,9 @@ def asset_selling(
     reward = np.zeros((K, n + 1, 2))
     reward[:, :n, STOP] = np.arange(n) / (n - 1)
     table = Table(
-        S=n + 1,
-        A=2,
-        K=K,
-        row_start=np.r_[0, np.cumsum(counts)],
-        successor=np.tile(successor, K).astype(np.int32),
-        probability=np.tile(probability, K),
-        row_reward=reward,
-    )
+        S=n + 1, A=2, K=K, row_start=np.r_[0, np.cumsum(counts)], successor=np.tile(successor, K).astype(np.int32),
+        probability=np.tile(probability, K), row_reward=reward,
+    )  # fmt: skip
     available = np.ones((K, n + 1, 2), bool)
     if stop_at_end:
         available[-1, :n, CONTINUE] = False

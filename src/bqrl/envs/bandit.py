@@ -16,12 +16,9 @@ UNIT, STAGE = "dollars", "pull"
 
 
 def bandit(
-    probabilities: Sequence[float] = (0.5, 0.62, 0.45, 0.55),
-    sure: float = 4.0,
-    high: float = 8.0,
-    low: float = 1.0,
+    probabilities: Sequence[float] = (0.5, 0.62, 0.45, 0.55), sure: float = 4.0, high: float = 8.0, low: float = 1.0,
     horizon: int = 1,
-) -> MDP:
+) -> MDP:  # fmt: skip
     """Return the bandit.
 
     Parameters

@@ -54,13 +54,9 @@ def betting_game(
     if choice(stakes, "stakes", ("whole", "eighths")) == "whole":
         mdp = from_step(
             lambda capital, stake, sign: (capital + sign * stake, float(sign * stake)),
-            lambda capital: range(min(capital, cap - capital) + 1),
-            {-1: 1.0 - p, 1: p},
-            bets,
-            first,
-            state_name=lambda capital: f"{capital} coins",
-            action_name=lambda stake: f"stake {stake}",
-        )
+            lambda capital: range(min(capital, cap - capital) + 1), {-1: 1.0 - p, 1: p}, bets, first,
+            state_name=lambda capital: f"{capital} coins", action_name=lambda stake: f"stake {stake}",
+        )  # fmt: skip
     else:
         unit = 8**bets  # capital in units of 8^-bets coins is a whole number after every bet
 
@@ -69,12 +65,7 @@ def betting_game(
             return capital + gain, gain / unit
 
         mdp = from_step(
-            step,
-            range(9),
-            {-1: 1.0 - p, 1: p},
-            bets,
-            first * unit,
-            state_name=lambda capital: f"{capital / unit:.12g} coins",
-            action_name=lambda eighths: f"stake {eighths}/8",
-        )
+            step, range(9), {-1: 1.0 - p, 1: p}, bets, first * unit,
+            state_name=lambda capital: f"{capital / unit:.12g} coins", action_name=lambda eighths: f"stake {eighths}/8",
+        )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

@@ -49,12 +49,7 @@ def gambler(
         return capital + sign * stake, float(sign * stake)
 
     mdp = from_step(
-        step,
-        lambda capital: range(min(capital, goal - capital) + 1),
-        {-1: 1.0 - p, 1: p},
-        horizon,
-        first,
-        state_name=lambda capital: f"capital {capital}",
-        action_name=lambda stake: f"stake {stake}",
-    )
+        step, lambda capital: range(min(capital, goal - capital) + 1), {-1: 1.0 - p, 1: p}, horizon, first,
+        state_name=lambda capital: f"capital {capital}", action_name=lambda stake: f"stake {stake}",
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

@@ -49,9 +49,5 @@ def garnet(
         for a in range(A):
             P[s, a, rng.choice(S, branches, replace=False)] = rng.dirichlet(np.ones(branches))
     return MDP(
-        P,
-        R,
-        horizon=horizon,
-        state_names=[f"state {s}" for s in range(S)],
-        action_names=[f"action {a}" for a in range(A)],
-    )
+        P, R, horizon=horizon, state_names=[f"state {s}" for s in range(S)], action_names=[f"action {a}" for a in range(A)]
+    )  # fmt: skip

@@ -42,13 +42,9 @@ CUT = 6.0  # standard deviations
 
 
 def guarded_maze(
-    horizon: int = 32,
-    cost: float = 1.0,
-    prize: float = 10.0,
-    spread: float = 30.0,
-    step: float = 1.0,
+    horizon: int = 32, cost: float = 1.0, prize: float = 10.0, spread: float = 30.0, step: float = 1.0,
     shared: bool = False,
-) -> MDP:
+) -> MDP:  # fmt: skip
     """Return the maze; its return is the prize plus the amounts of the guard minus the cost of the steps.
 
     Parameters
@@ -89,13 +85,9 @@ def guarded_maze(
         return [name for name, (down, right) in MOVES.items() if MAP[cell[0] + down][cell[1] + right] != "#"]
 
     mdp = from_step(
-        move,
-        actions,
-        rounded_normal(spread, step),
-        horizon,
-        START,
+        move, actions, rounded_normal(spread, step), horizon, START,
         state_name=lambda cell: "goal" if cell == GOAL else f"row {cell[0]}, column {cell[1]}",
-    )
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)
 
 

@@ -20,17 +20,9 @@ UNIT, STAGE = "dollars", "month"
 
 
 def inventory(
-    capacity: int = 8,
-    horizon: int = 10,
-    start: int = 0,
-    demand: float | Mapping[int, float] = 3.0,
-    price: float = 8.0,
-    fixed: float = 4.0,
-    unit: float = 2.0,
-    holding: float = 1.0,
-    mass: float = 0.999,
-    shared: bool = False,
-) -> MDP:
+    capacity: int = 8, horizon: int = 10, start: int = 0, demand: float | Mapping[int, float] = 3.0, price: float = 8.0,
+    fixed: float = 4.0, unit: float = 2.0, holding: float = 1.0, mass: float = 0.999, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the inventory problem with lost sales; its return is the profit.
 
     Parameters
@@ -56,10 +48,8 @@ def inventory(
     MDP(H=10, S=9, A=9, start=0, 285 transitions, stationary)
     """
     capacity = whole(capacity, "capacity", 1)
-    price, fixed, unit, holding = (
-        number(value, name)
-        for name, value in (("price", price), ("fixed", fixed), ("unit", unit), ("holding", holding))
-    )
+    price, fixed = number(price, "price"), number(fixed, "fixed")
+    unit, holding = number(unit, "unit"), number(holding, "holding")
 
     def step(stock: int, order: int, wanted: int) -> tuple[int, float]:
         available = stock + order
@@ -68,12 +58,7 @@ def inventory(
 
     law: Any = demand if isinstance(demand, Mapping) else poisson(demand, mass)
     mdp = from_step(
-        step,
-        lambda stock: range(capacity - stock + 1),
-        law,
-        horizon,
-        whole(start, "start", 0, capacity),
-        state_name=lambda stock: f"{stock} in stock",
-        action_name=lambda order: f"order {order}",
-    )
+        step, lambda stock: range(capacity - stock + 1), law, horizon, whole(start, "start", 0, capacity),
+        state_name=lambda stock: f"{stock} in stock", action_name=lambda order: f"order {order}",
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

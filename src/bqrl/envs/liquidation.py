@@ -16,15 +16,9 @@ UNIT, STAGE = "ticks", "period"
 
 
 def liquidation(
-    lots: int = 8,
-    horizon: int = 6,
-    largest_sale: int = 4,
-    price: int = 50,
-    impact: int = 1,
-    volatility: int = 2,
-    move_probability: float = 0.6,
-    shared: bool = False,
-) -> MDP:
+    lots: int = 8, horizon: int = 6, largest_sale: int = 4, price: int = 50, impact: int = 1, volatility: int = 2,
+    move_probability: float = 0.6, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the problem of selling a block; its return is the revenue.
 
     Parameters
@@ -57,12 +51,8 @@ def liquidation(
         return ((left - sale, change + move * volatility) if left > sale else (0, 0)), revenue
 
     mdp = from_step(
-        step,
-        lambda state: range(min(state[0], largest) + 1),
-        {-1: p / 2, 0: 1.0 - p, 1: p / 2},
-        horizon,
-        (lots, 0),
+        step, lambda state: range(min(state[0], largest) + 1), {-1: p / 2, 0: 1.0 - p, 1: p / 2}, horizon, (lots, 0),
         state_name=lambda state: f"{state[0]} lots, price {price + state[1]}" if state[0] else "sold",
         action_name=lambda sale: f"sell {sale}",
-    )
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

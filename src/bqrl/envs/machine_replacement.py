@@ -18,13 +18,9 @@ UNIT, STAGE = "hundred dollars", "week"
 
 
 def machine_replacement(
-    output: Sequence[float] = (10.0, 10.0, 9.0, 7.0, 4.0, -6.0),
-    overhaul: float = 5.0,
-    replacement: float = 14.0,
-    wear: Sequence[float] = (0.4, 0.4, 0.2),
-    horizon: int = 15,
-    shared: bool = False,
-) -> MDP:
+    output: Sequence[float] = (10.0, 10.0, 9.0, 7.0, 4.0, -6.0), overhaul: float = 5.0, replacement: float = 14.0,
+    wear: Sequence[float] = (0.4, 0.4, 0.2), horizon: int = 15, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the problem of maintaining one machine; its return is the profit.
 
     Parameters
@@ -63,11 +59,7 @@ def machine_replacement(
         return (0, -replacement) if action == "Replace" else (max(worn - 2, 0), -overhaul)
 
     mdp = from_step(
-        step,
-        ["Run", "Overhaul", "Replace"],
-        dict(enumerate(chances.tolist())),
-        horizon,
-        0,
+        step, ["Run", "Overhaul", "Replace"], dict(enumerate(chances.tolist())), horizon, 0,
         state_name=lambda worn: "new" if worn == 0 else "worn out" if worn == worst else f"wear {worn}",
-    )
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

@@ -18,16 +18,9 @@ UNIT, STAGE = "cost units", "day"
 
 
 def perishable_inventory(
-    life: int = 3,
-    largest_order: int = 5,
-    horizon: int = 7,
-    demand: float = 2.0,
-    unit: float = 1.0,
-    waste: float = 2.0,
-    shortage: float = 10.0,
-    mass: float = 0.999,
-    shared: bool = False,
-) -> MDP:
+    life: int = 3, largest_order: int = 5, horizon: int = 7, demand: float = 2.0, unit: float = 1.0, waste: float = 2.0,
+    shortage: float = 10.0, mass: float = 0.999, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the perishable-inventory problem; its return is minus the cost.
 
     Parameters
@@ -53,9 +46,7 @@ def perishable_inventory(
     MDP(H=7, S=36, A=6, start=0, 1943 transitions, stationary)
     """
     life, largest = whole(life, "life", 2), whole(largest_order, "largest_order", 1)
-    unit, waste, shortage = (
-        number(value, name) for name, value in (("unit", unit), ("waste", waste), ("shortage", shortage))
-    )
+    unit, waste, shortage = number(unit, "unit"), number(waste, "waste"), number(shortage, "shortage")
 
     def step(stock: tuple[int, ...], order: int, wanted: int) -> tuple[tuple[int, ...], float]:
         left, packs = wanted, []
@@ -67,12 +58,7 @@ def perishable_inventory(
         return tuple(fresh), -(unit * order + waste * expired + shortage * left)
 
     mdp = from_step(
-        step,
-        list(range(largest + 1)),
-        poisson(demand, mass),
-        horizon,
-        (0,) * (life - 1),
-        state_name=lambda stock: " + ".join(map(str, stock)) + " packs",
-        action_name=lambda order: f"order {order}",
-    )
+        step, list(range(largest + 1)), poisson(demand, mass), horizon, (0,) * (life - 1),
+        state_name=lambda stock: " + ".join(map(str, stock)) + " packs", action_name=lambda order: f"order {order}",
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

@@ -18,14 +18,9 @@ QUARTERS = 4  # shares are held in quarters of the wealth
 
 
 def portfolio(
-    wealth: int = 100,
-    horizon: int = 6,
-    up: float = 0.2,
-    down: float = -0.12,
-    up_probability: float = 0.55,
-    bonds: float = 0.02,
-    shared: bool = False,
-) -> MDP:
+    wealth: int = 100, horizon: int = 6, up: float = 0.2, down: float = -0.12, up_probability: float = 0.55,
+    bonds: float = 0.02, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the problem of holding shares and bonds over several years.
 
     Parameters
@@ -59,12 +54,7 @@ def portfolio(
         return after, float(after - units)
 
     mdp = from_step(
-        step,
-        range(QUARTERS + 1),
-        {1: p, -1: 1.0 - p},
-        horizon,
-        first,
-        state_name=lambda units: f"wealth {units}",
+        step, range(QUARTERS + 1), {1: p, -1: 1.0 - p}, horizon, first, state_name=lambda units: f"wealth {units}",
         action_name=lambda quarters: f"{100 * quarters // QUARTERS} % shares",
-    )
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

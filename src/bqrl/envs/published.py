@@ -18,15 +18,8 @@ CATSO = "otimeotime/catso-patso"  # a repository with result files
 EIGHTHS = {"stakes": "eighths"}
 CODE, PAPER = EIGHTHS | {"win_probability": 0.88}, EIGHTHS | {"win_probability": 0.8}
 PUT = {
-    "price": 1.0,
-    "strike": 1.0,
-    "rate": 0.0,
-    "volatility": 0.3,
-    "drift": -0.3,
-    "steps": 9,
-    "years": 0.9,
-    "substeps": 50,
-}
+    "price": 1.0, "strike": 1.0, "rate": 0.0, "volatility": 0.3, "drift": -0.3, "steps": 9, "years": 0.9, "substeps": 50
+}  # fmt: skip
 FINE: dict[str, Any] = {"trades": 21, "price_step": 0.25}
 GRID = "the price grid"  # the approximation for which the optimum is proven
 

@@ -74,14 +74,9 @@ def about(name: str) -> About:
     module = import_module(f"bqrl.envs.{PROBLEMS[short]}")
     story = inspect.getdoc(module) or ""
     return About(
-        name=short,
-        id=f"bqrl/{short}-v0",
-        summary=" ".join(story.split("\n\n")[0].split()),
-        story=story,
-        unit=module.UNIT,
-        stage=module.STAGE,
-        build=getattr(module, PROBLEMS[short]),
-    )
+        name=short, id=f"bqrl/{short}-v0", summary=" ".join(story.split("\n\n")[0].split()), story=story, unit=module.UNIT,
+        stage=module.STAGE, build=getattr(module, PROBLEMS[short]),
+    )  # fmt: skip
 
 
 def make(name: str, **params: Any) -> MDP:

@@ -59,12 +59,8 @@ def slippery_cliff(
         return (row, column), -1.0
 
     mdp = from_step(
-        step,
-        range(4),
-        {0: 1.0 - 2.0 * slip, -1: slip, 1: slip},
-        horizon,
-        first,
+        step, range(4), {0: 1.0 - 2.0 * slip, -1: slip, 1: slip}, horizon, first,
         state_name=lambda place: "goal" if place == goal else f"row {place[0]}, column {place[1]}",
         action_name=lambda action: NAMES[action],
-    )
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

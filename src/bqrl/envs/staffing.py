@@ -17,18 +17,9 @@ UNIT, STAGE = "dollars", "hour"
 
 
 def staffing(
-    agents: int = 5,
-    horizon: int = 8,
-    calls: float = 9.0,
-    per_agent: int = 4,
-    lines: int = 10,
-    wage: float = 6.0,
-    bonus: float = 20.0,
-    waiting: float = 1.0,
-    lost: float = 5.0,
-    mass: float = 0.999,
-    shared: bool = False,
-) -> MDP:
+    agents: int = 5, horizon: int = 8, calls: float = 9.0, per_agent: int = 4, lines: int = 10, wage: float = 6.0,
+    bonus: float = 20.0, waiting: float = 1.0, lost: float = 5.0, mass: float = 0.999, shared: bool = False,
+) -> MDP:  # fmt: skip
     """Return the problem of a day in a call centre; its return is the bonuses minus the costs.
 
     Parameters
@@ -54,9 +45,8 @@ def staffing(
     MDP(H=8, S=11, A=6, start=0, 977 transitions, stationary)
     """
     lines, rate = whole(lines, "lines"), whole(per_agent, "per_agent", 1)
-    wage, bonus, waiting, lost = (
-        number(value, name) for name, value in (("wage", wage), ("bonus", bonus), ("waiting", waiting), ("lost", lost))
-    )
+    wage, bonus = number(wage, "wage"), number(bonus, "bonus")
+    waiting, lost = number(waiting, "waiting"), number(lost, "lost")
 
     def step(queue: int, working: int, new: int) -> tuple[int, float]:
         left = max(queue + new - rate * working, 0)
@@ -65,12 +55,7 @@ def staffing(
         return after, reward
 
     mdp = from_step(
-        step,
-        range(whole(agents, "agents", 1) + 1),
-        poisson(calls, mass),
-        horizon,
-        0,
-        state_name=lambda queue: f"{queue} waiting",
-        action_name=lambda working: f"{working} agents",
-    )
+        step, range(whole(agents, "agents", 1) + 1), poisson(calls, mass), horizon, 0,
+        state_name=lambda queue: f"{queue} waiting", action_name=lambda working: f"{working} agents",
+    )  # fmt: skip
     return mdp if shared else mdp.with_noise(None)

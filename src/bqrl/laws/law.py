@@ -379,8 +379,7 @@ class Law(Charted):
             raise bad_value("x", x, "be a number to compare the return with", "nan")
         slack = np.where(np.isinf(points), 0.0, tol * np.maximum(smallest_scale(self.values), np.abs(points)))
         count = np.searchsorted(self.values, points + side * slack, side="right" if side > 0 else "left")
-        mass: FloatArray = np.concatenate(([0.0], self.running))[count]
-        return mass
+        return np.concatenate(([0.0], self.running))[count]
 
     def _lies_below(self, other: Law, mass_tol: float, value_tol: float) -> bool:
         """Return whether F(x) <= F_other(x + slack) + mass_tol for all x; only the jumps of F need checking."""

@@ -106,16 +106,11 @@ class ActorCritic(Learner):
             visited, met = (np.arange(H) * S + self.states[:, :-1]).reshape(-1), np.zeros(H * S, bool)
             met[visited] = True
             rows, place = np.flatnonzero(met), np.cumsum(met)[visited] - 1
-            self.improve(
-                EpisodeBatch(
-                    listed=list_rows(rows, self._moving(), (H, S, A)),
-                    place=place,
-                    actions=self.actions.reshape(-1),
-                    advantage=scaled.reshape(-1),
-                    old=self.chances.reshape(-1, A)[rows],
-                    available=self.available.reshape(-1, A)[rows],
-                )
-            )
+            self.improve(EpisodeBatch(
+                listed=list_rows(rows, self._moving(), (H, S, A)), place=place, actions=self.actions.reshape(-1),
+                advantage=scaled.reshape(-1), old=self.chances.reshape(-1, A)[rows],
+                available=self.available.reshape(-1, A)[rows],
+            ))  # fmt: skip
             self._update_policy()
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -89,13 +89,9 @@ class Counts:
     def _tally(self) -> Tally:
         """Return the counts for the compiled loops."""
         return Tally(
-            row_start=self.row_start,
-            successor=self.successor,
-            seen=self.seen,
-            visits=self.visits,
-            probability=self.probability,
-            known=self.known,
-        )
+            row_start=self.row_start, successor=self.successor, seen=self.seen, visits=self.visits,
+            probability=self.probability, known=self.known,
+        )  # fmt: skip
 
     def observe(self, episode: Episode) -> None:
         """Count one episode; EpisodeError if it holds a transition outside the known support."""

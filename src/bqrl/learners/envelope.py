@@ -123,10 +123,7 @@ class Envelope(Learner):
         self.centre, self.spread = np.zeros(d), np.ones(d)
         self.lo, self.hi = np.zeros(task.H), np.zeros(task.H)  # ends of the grid
         self.least, self.most = np.zeros(task.H), np.zeros(task.H)  # returns still to come that were seen
-        self.poorest, self.richest = (
-            np.zeros(task.H),
-            np.zeros(task.H),
-        )  # sums of rewards before each stage that were seen
+        self.poorest, self.richest = np.zeros((2, task.H))  # sums of rewards before each stage that were seen
         self.low, self.high = -math.inf, math.inf  # targets that the grid must hold
         self.checked = 0
         self.rewards = np.zeros(0)  # distinct rewards seen
@@ -472,14 +469,9 @@ class Exploring(Policy):
     kind = "exploring"
 
     def __init__(
-        self,
-        policy: Policy,
-        targets: FloatArray,
-        epsilon: FloatArray,
-        rng: np.random.Generator,
-        available: BoolArray | None,
-        longest: int = 1,
-    ) -> None:
+        self, policy: Policy, targets: FloatArray, epsilon: FloatArray, rng: np.random.Generator,
+        available: BoolArray | None, longest: int = 1,
+    ) -> None:  # fmt: skip
         self.policy, self.targets, self.epsilon, self.rng, self.available = policy, targets, epsilon, rng, available
         self.H, self.S, self.longest = policy.H, policy.S, longest
         self.episodes = slice(0, 0)  # those that are being played

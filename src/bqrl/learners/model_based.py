@@ -47,13 +47,9 @@ class ModelBased(Learner):
         """Return the empirical model for the compiled loops."""
         counts = self.counts
         return Model(
-            row_start=counts.row_start,
-            successor=counts.successor,
-            probability=counts.probability,
-            reward=self._reward,
-            known=counts.known,
-            discount=self.task.discount,
-        )
+            row_start=counts.row_start, successor=counts.successor, probability=counts.probability, reward=self._reward,
+            known=counts.known, discount=self.task.discount,
+        )  # fmt: skip
 
     def observe(self, episode: Episode) -> None:
         """Count the episode."""

@@ -101,11 +101,8 @@ class ModelWorld(World):
         if n == 1 or isinstance(behaviour, (MixturePolicy, StochasticPolicy)):
             return super().play_many(behaviour, n, chance)
         mdp, u = self.mdp, self.rng.random((n, self.mdp.H + 1))
-        states, actions, rewards = (
-            np.empty((n, mdp.H + 1), np.int64),
-            np.empty((n, mdp.H), np.int64),
-            np.empty((n, mdp.H)),
-        )
+        states, actions = np.empty((n, mdp.H + 1), np.int64), np.empty((n, mdp.H), np.int64)
+        rewards = np.empty((n, mdp.H))
         outcome = np.empty(n, np.int64)
         draw_many(np.array([0, mdp.S]), mdp.mu, np.zeros(n, np.int64), u[:, 0], outcome)
         states[:, 0], memory = outcome, behaviour.start_many(np.zeros(n))

@@ -113,13 +113,9 @@ class PSRL(Learner):
         floor, ceiling = np.zeros((2, task.H, task.S, task.A))
         reward = np.array(model.reward)
         arrays = Model(
-            row_start=counts.row_start,
-            successor=counts.successor,
-            probability=counts.probability,
-            reward=reward,
-            known=counts.known,
-            discount=task.discount,
-        )
+            row_start=counts.row_start, successor=counts.successor, probability=counts.probability, reward=reward,
+            known=counts.known, discount=task.discount,
+        )  # fmt: skip
         value_bounds(arrays, floor, ceiling)
         best = np.maximum(ceiling.max(axis=2), -1e300)
         after = np.vstack([best[1:], np.zeros((1, task.S))])  # the value after each stage
@@ -213,11 +209,8 @@ class PSRL(Learner):
         found = self.counts.state() | {"t": self.t, "explored": self._explored} | widths
         if self._settled is None:
             return found | {
-                "settled_actions": np.zeros(0, np.int16),
-                "settled_target": 0.0,
-                "settled_extra": 0,
-                "made": -1,
-            }
+                "settled_actions": np.zeros(0, np.int16), "settled_target": 0.0, "settled_extra": 0, "made": -1
+            }  # fmt: skip
         table, target, extra = self._settled.tables.flat, self._settled.target, self._settled.extra
         return found | {"settled_actions": table, "settled_target": target, "settled_extra": extra, "made": self._made}
 

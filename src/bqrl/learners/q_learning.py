@@ -55,8 +55,7 @@ class EpsilonGreedy(StochasticPolicy):
         chances = np.empty((self.H, self.S, self.A))
         action, available, epsilon = self.mix
         explore_table(action, available, epsilon, chances)
-        table: FloatArray = read_only(chances)
-        return table
+        return read_only(chances)
 
 
 class QLearning(Learner):

@@ -315,13 +315,9 @@ class Record(Charted):
     def arrays(self) -> dict[str, Any]:
         """Return the record as plain arrays."""
         flat: dict[str, Any] = {
-            "bqrl_record": np.array(FORMAT),
-            "settings": np.array(json.dumps(self.settings, sort_keys=True)),
-            "returns": self.returns,
-            "law_of": self.law_of,
-            "points": self.points,
-            "pmf": self.pmf,
-        }
+            "bqrl_record": np.array(FORMAT), "settings": np.array(json.dumps(self.settings, sort_keys=True)),
+            "returns": self.returns, "law_of": self.law_of, "points": self.points, "pmf": self.pmf,
+        }  # fmt: skip
         if self.law_error or self.simulated:
             flat |= {
                 "law_error": np.array(self.law_error),

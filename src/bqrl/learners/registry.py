@@ -56,8 +56,7 @@ def find_learner(learner: Any, *folders: Path) -> Maker:
         raise bad_type("learner", learner, "be a name, a Learner class or a function (task, rng)")
     if missing := sorted(getattr(learner, "__abstractmethods__", ())):
         raise bad_type("learner", learner, f"have the method {' and '.join(missing)}", learner.__name__)
-    maker: Maker = learner
-    return maker
+    return learner
 
 
 def known_learner(learner: Any) -> type[Learner] | None:
@@ -95,8 +94,7 @@ def check_params(maker: Maker, params: Mapping[str, Any]) -> None:
     known = [name for name in signature.parameters if name not in ("self", "task", "rng")]
     for name in params:
         if name not in known:
-            who = getattr(maker, "name", "") or getattr(maker, "__name__", "the learner")
-            raise unknown_argument(who, name, params[name], known)
+            raise unknown_argument(_name_of(maker) or "the learner", name, params[name], known)
 
 
 def make_learner(maker: Maker, task: Task, rng: np.random.Generator, params: Mapping[str, Any]) -> Learner:
@@ -107,9 +105,13 @@ def make_learner(maker: Maker, task: Task, rng: np.random.Generator, params: Map
         if not params or isinstance(fault, ArgumentTypeError):
             raise
         given = ", ".join(f"{name}={one_line(value)}" for name, value in params.items())
-        who = getattr(maker, "name", "") or getattr(maker, "__name__", "")
-        text = f"the learner {who} must accept its parameters, got {given}: {fault}; pass values of the types that it expects"
+        who = f"the learner {_name_of(maker)}".rstrip()
+        text = f"{who} must accept its parameters, got {given}: {fault}; pass values of the types that it expects"
         raise ArgumentTypeError(text, name=next(iter(params)), value=dict(params)) from fault
+
+
+def _name_of(maker: Maker) -> str:
+    return str(getattr(maker, "name", "") or getattr(maker, "__name__", ""))
 
 
 def serves(maker: Maker, objective: Objective) -> bool:

@@ -98,7 +98,7 @@ def learn(
         Called as callback(episode, numbers) after every episode with its return, the notes of the learner and, if the kernel
         is known, the value and mean of the policy and the gap of its value to the optimum.
     progress
-        Whether to show a progress bar; by default if standard error is a terminal.
+        Whether to show progress after two seconds; by default if standard error is a terminal.
     checkpoint, checkpoint_every
         Write the state of the run to this .npz file every `checkpoint_every` episodes; a run that finds its own checkpoint
         continues from it.
@@ -148,20 +148,10 @@ class Run:
     """A run that can be stopped between any two episodes and continued with identical bits."""
 
     def __init__(
-        self,
-        problem: Any,
-        learner: str | Maker,
-        objective: Objective | float,
-        episodes: int,
-        seed: int | None,
-        *,
-        horizon: int | None = None,
-        start: Any = None,
-        delta: float = DELTA,
-        events_observed: bool | None = None,
-        bins: Any = None,
-        **params: Any,
-    ) -> None:
+        self, problem: Any, learner: str | Maker, objective: Objective | float, episodes: int, seed: int | None, *,
+        horizon: int | None = None, start: Any = None, delta: float = DELTA, events_observed: bool | None = None,
+        bins: Any = None, **params: Any,
+    ) -> None:  # fmt: skip
         self.objective = check_objective(objective)
         self.total, self.t = whole(episodes, "episodes", 1, most=MAX_EPISODES), 0
         seed, delta = random_seed(seed), number(delta, "delta", 0.0, 1.0, "()")
@@ -297,20 +287,15 @@ class Run:
         """Return the record of the episodes so far."""
         columns = self._columns()
         return Record(
-            settings=self.settings,
-            returns=self.returns[: self.t].copy(),
-            law_of=self.law_of[: self.t].copy(),
-            points=self.scorer.points[columns] if self.scorer is not None else np.zeros(0),
-            pmf=self._laws.pmf(columns),
+            settings=self.settings, returns=self.returns[: self.t].copy(), law_of=self.law_of[: self.t].copy(),
+            points=self.scorer.points[columns] if self.scorer is not None else np.zeros(0), pmf=self._laws.pmf(columns),
             optimum=optimum(self.mdp, self.objective) if self.mdp is not None else None,
             law_error=self.scorer.error if self.scorer is not None else 0.0,
             simulated=self.scorer.simulated if self.scorer is not None else 0,
             sampled=np.isin(np.arange(len(self._laws)), list(self._sampled)),
-            notes={name: values[: self.t].copy() for name, values in self._notes.items()},
-            final_policy=self._policy,
-            mdp=self.mdp,
-            states=self._state_names(),
-        )
+            notes={name: values[: self.t].copy() for name, values in self._notes.items()}, final_policy=self._policy,
+            mdp=self.mdp, states=self._state_names(),
+        )  # fmt: skip
 
     def _state_names(self) -> tuple[str, ...] | None:
         """Return the names of the states of an environment without a table."""
@@ -323,13 +308,10 @@ class Run:
         """Return the whole state of the run as plain arrays."""
         columns = self._columns()
         arrays: dict[str, Any] = {
-            "bqrl_run": np.array(self._identity()),
-            "t": np.array(self.t),
+            "bqrl_run": np.array(self._identity()), "t": np.array(self.t),
             "streams": np.array(json.dumps([self.world.state(), dict(self.chance.bit_generator.state)])),
-            "returns": self.returns,
-            "law_of": self.law_of,
-            "pmf": self._laws.pmf(columns),
-        }
+            "returns": self.returns, "law_of": self.law_of, "pmf": self._laws.pmf(columns),
+        }  # fmt: skip
         if self.scorer is not None:
             arrays |= {"law_error": np.array(self.scorer.error), "simulated": np.array(self.scorer.simulated)}
             arrays["sampled"] = np.array(sorted(self._sampled), np.int64)

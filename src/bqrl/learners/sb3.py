@@ -113,11 +113,8 @@ class SB3(Learner):
     def state(self) -> dict[str, Any]:
         """Raise ArgumentError: the training loop of the algorithm cannot be saved."""
         raise bad_value(
-            "learner",
-            self.name,
-            "not be an sb3 algorithm if the run is checkpointed",
-            remedy="run it without checkpoint",
-        )
+            "learner", self.name, "not be an sb3 algorithm if the run is checkpointed", remedy="run it without checkpoint"
+        )  # fmt: skip
 
 
 class Bridge(gym.Env[Any, Any]):

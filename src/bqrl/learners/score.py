@@ -122,9 +122,8 @@ def optimum(mdp: MDP, objective: Objective | None = None) -> Optimum:
 def _best_value(mdp: MDP, objective: Objective) -> tuple[float, float]:
     """Return the proven value of the best policy for an objective, and how far the optimum may lie above it."""
     plan = solve(mdp, objective)
-    return plan.value, 0.0 if plan.gap is None or equal_values(
-        plan.value, plan.value + plan.gap, plan.law
-    ) else plan.gap
+    gap = plan.gap or 0.0
+    return plan.value, 0.0 if equal_values(plan.value, plan.value + gap, plan.law) else gap
 
 
 @per_model

@@ -123,16 +123,9 @@ def open_structure(S: int, A: int, H: int) -> Structure:
     probability = np.r_[np.full(S * A * (S + 1), np.nan), np.ones(A)]
     mu = np.r_[np.full(S, 1.0 / S), 0.0]  # also unknown; learners without a model do not use it
     return Structure(
-        H=H,
-        S=S + 1,
-        A=A,
-        mu=mu,
-        row_start=row_start,
-        successor=successor,
-        available=np.ones((1, S + 1, A), bool),
-        known=known,
-        probability=probability,
-    )
+        H=H, S=S + 1, A=A, mu=mu, row_start=row_start, successor=successor, available=np.ones((1, S + 1, A), bool),
+        known=known, probability=probability,
+    )  # fmt: skip
 
 
 def _check_actions(env: Any) -> None:

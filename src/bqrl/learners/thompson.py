@@ -33,13 +33,8 @@ class Thompson(ModelBased):
     tuned = "scale"
 
     def __init__(
-        self,
-        task: Task,
-        rng: np.random.Generator,
-        scale: float = 0.3,
-        prior: float = 2.5,
-        stationary: bool | None = None,
-    ) -> None:
+        self, task: Task, rng: np.random.Generator, scale: float = 0.3, prior: float = 2.5, stationary: bool | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(task, rng, stationary)
         self.scale, self.prior = number(scale, "scale", 0.0, ends="()"), number(prior, "prior", 0.0, ends="()")
         counts = self.counts

@@ -34,13 +34,9 @@ class TRPO(ActorCritic):
         super().__init__(task, rng, batch, trace, value_rate, sharing, discount)
         radius, damping = number(radius, "radius", 0.0, ends="()"), number(damping, "damping", 0.0, ends="()")
         self.region = Region(
-            sharing=self.sharing,
-            radius=radius,
-            damping=damping,
-            iterations=whole(iterations, "iterations", 1, most=MAX_BATCH),
-            shrink=SHRINK,
-            tries=TRIES,
-        )
+            sharing=self.sharing, radius=radius, damping=damping,
+            iterations=whole(iterations, "iterations", 1, most=MAX_BATCH), shrink=SHRINK, tries=TRIES,
+        )  # fmt: skip
 
     def improve(self, batch: EpisodeBatch) -> None:
         """Take one step; none if the line search finds no improvement."""

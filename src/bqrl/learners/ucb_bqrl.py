@@ -85,17 +85,10 @@ class UCBBQRL(Learner):
     tuned = "c_conf"
 
     def __init__(
-        self,
-        task: Task,
-        rng: np.random.Generator,
-        *,
-        planner: str = "target",
-        c_conf: float | str | None = None,
-        window: str = "lower",
-        buffer: str | float | Callable[[int], float] = "log",
-        stationary: bool | None = None,
+        self, task: Task, rng: np.random.Generator, *, planner: str = "target", c_conf: float | str | None = None,
+        window: str = "lower", buffer: str | float | Callable[[int], float] = "log", stationary: bool | None = None,
         replan_factor: float = 1.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(task, rng)
         model = task.require_model(self.name)
         self.planner, self.window = choice(planner, "planner", _PLANNERS), choice(window, "window", WINDOWS)
@@ -142,12 +135,9 @@ class UCBBQRL(Learner):
     def state(self) -> dict[str, Any]:
         """Return the counts, the buffer, and the width at which the last search ended."""
         found = self.counts.state() | {
-            "t": self.t,
-            "beta": self.beta,
-            "margin": self.margin,
-            "planned_visits": self._planned_visits,
+            "t": self.t, "beta": self.beta, "margin": self.margin, "planned_visits": self._planned_visits,
             "width": np.nan if self._replanner is None or self._replanner.width is None else self._replanner.width,
-        }
+        }  # fmt: skip
         if self._policy is not None and self.replan_factor > 1.0:
             found |= add_prefix("policy_", self._policy.file_arrays()) | add_prefix("planned_", self._notes)
         return found

@@ -24,16 +24,13 @@ def estimate_arrays(estimate: Observed) -> dict[str, Any]:
     found = {
         "bqrl_estimate": np.array(FORMAT), **{name: model[name] for name in STORED}, "visits": balls.visits,
         "outcomes": balls.outcomes, "seen": balls.seen, "most": balls.most, "exact": balls.known,
-        "fixed": np.array(balls.fixed),
-        "tries": estimate.tries, "uncounted": estimate.uncounted, "returns": estimate.returns,
-        "cut": estimate.cut,
+        "fixed": np.array(balls.fixed), "tries": estimate.tries, "uncounted": estimate.uncounted,
+        "returns": estimate.returns, "cut": estimate.cut,
         "assumptions": np.array(estimate.assumptions, np.str_), "added": np.array(estimate.added, np.int64),
-        "whole": np.array(
-            [
-                balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.tries.sum(), estimate.start_atoms,
-                estimate.adaptive,
-            ]
-        ),
+        "whole": np.array([
+            balls.rows, balls.free, estimate.episodes, estimate.steps, estimate.tries.sum(), estimate.start_atoms,
+            estimate.adaptive,
+        ]),
         "numbers": np.array([balls.delta, estimate.confidence, estimate.floor, estimate.lowest, estimate.drift or 0.0]),
     }  # fmt: skip
     return found | {name: array for name, array in model.items() if _optional(name)}
@@ -71,11 +68,8 @@ def _read_fields(arrays: Mapping[str, Any]) -> dict[str, Any]:
     uncounted = np.asarray(arrays["uncounted"])
     valid = uncounted.shape == known.shape[:2] and uncounted.dtype.kind in "iu" and not np.any(uncounted < 0)
     require(
-        valid,
-        "uncounted",
-        f"have one count per state, shape {known.shape[:2]}",
-        f"{uncounted.shape} of {uncounted.dtype}",
-    )
+        valid, "uncounted", f"have one count per state, shape {known.shape[:2]}", f"{uncounted.shape} of {uncounted.dtype}"
+    )  # fmt: skip
     rows, free, episodes, steps, _, atoms, adaptive = (int(x) for x in arrays["whole"].tolist())
     require(arrays["numbers"].shape == (5,), "numbers", "have 5 entries", arrays["numbers"])
     delta, confidence, floor, lowest, drift = (float(x) for x in arrays["numbers"].tolist())

@@ -29,12 +29,8 @@ from bqrl.policies.protocol import Policy
 from bqrl.policies.stochastic import StochasticPolicy
 from bqrl.policies.target import TargetPolicy
 
-ROBUST_PLAN, PLUG_IN, USUAL, BETWEEN = (
-    "robust plan",
-    "plug-in plan",
-    "most frequent logged actions",
-    "less cautious plan",
-)
+ROBUST_PLAN, PLUG_IN = "robust plan", "plug-in plan"
+USUAL, BETWEEN = "most frequent logged actions", "less cautious plan"
 SCALES = (1.0, 0.5, 0.25)  # of the radii, for plans between the robust one and the plug-in plan
 TARGETS = 512  # of a finer grid, the targets of such plans are searched up to this resolution
 

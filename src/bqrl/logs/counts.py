@@ -36,19 +36,10 @@ Pay = Callable[[str, str, str], float]
 
 
 def fit_counts(
-    table: Any,
-    rewards: Any = None,
-    *,
-    horizon: int,
-    confidence: float = CONFIDENCE,
-    columns: Mapping[str, str] | None = None,
-    start: Any = None,
-    discount: float = 1.0,
-    absorbing: Iterable[Any] = (),
-    known: Any = None,
-    support: str = "listed",
-    outcomes: Mapping[str, Any] | None = None,
-) -> Estimate:
+    table: Any, rewards: Any = None, *, horizon: int, confidence: float = CONFIDENCE,
+    columns: Mapping[str, str] | None = None, start: Any = None, discount: float = 1.0, absorbing: Iterable[Any] = (),
+    known: Any = None, support: str = "listed", outcomes: Mapping[str, Any] | None = None,
+) -> Estimate:  # fmt: skip
     """Estimate a model from transition counts, with exact confidence sets for fixed sample sizes.
 
     Parameters
@@ -239,12 +230,7 @@ class _Counted:
             place = self._state(s, "known"), self.actions.index(speller(self.actions)(label_text(a)))
             known[place[0] * self.A + place[1]] = True
             parts.append(
-                (
-                    *([x] for x in place),
-                    [self._state(s_next, "known")],
-                    [number(q, "known", 0.0)],
-                    [number(r, "known")],
-                )
+                (*([x] for x in place), [self._state(s_next, "known")], [number(q, "known", 0.0)], [number(r, "known")])
             )
         both = np.flatnonzero(known[row])
         if both.size:

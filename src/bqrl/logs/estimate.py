@@ -34,25 +34,15 @@ from bqrl.mdp.arrays import IntArray
 from bqrl.mdp.files import write_arrays
 from bqrl.mdp.outcomes import REWARD
 from bqrl.planners.evaluate import BRACKET_POINTS
-from bqrl.planners.facts import (
-    Drift,
-    Fact,
-    Guaranteed,
-    Promised,
-    SamePromise,
-    WorthMore,
-)
+from bqrl.planners.facts import Drift, Fact, Guaranteed, Promised, SamePromise, WorthMore
 from bqrl.planners.plan import Plan
 
 # Assumptions that mention stages; {} is replaced by the word for a stage.
 BY_STAGE = "the next state and the reward depend only on the {}, state and action"
 POOLED = "their law is the same in every {}"
 INDEPENDENT = "the logged episodes are independent and follow one policy, which you keep"
-BOUNDING = (
-    "rewards lie between",
-    "the given model has",
-)  # beginnings of those that bound what a cut episode could still earn
-COMPLETE = "are complete, and none is longer"  # assumptions with these words also concern the old policy
+COMPLETE = "are complete, and none is longer"  # assumptions with these words also concern the old policy,
+BOUNDING = "rewards lie between", "the given model has"  # and if episodes were cut, those that begin like this
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -173,14 +163,9 @@ class Estimate(Explained, Charted):
             return robust
         least = plan.value if at_least is None else at_least
         return choose(
-            self._kernels(plan.tau),
-            robust,
-            plan.details["shortfall"],
-            plug_in,
-            usual_actions(self.mdp, self.tries),
-            plan.objective,
-            least,
-        )
+            self._kernels(plan.tau), robust, plan.details["shortfall"], plug_in, usual_actions(self.mdp, self.tries),
+            plan.objective, least,
+        )  # fmt: skip
 
     def _same_promise(self, plan: Plan, chosen: Choice, at_least: float | None) -> list[Fact]:
         """Return the fact that another policy than the robust plan is handed out."""

@@ -18,14 +18,7 @@ from bqrl.logs.observed import promised_levels
 from bqrl.logs.promises import Promises
 from bqrl.logs.trials import Step, contradicted
 from bqrl.mdp.arrays import FloatArray
-from bqrl.planners.facts import (
-    Fact,
-    LowersPromise,
-    NothingToLearn,
-    UncertainRow,
-    UnknownStart,
-    UntriedState,
-)
+from bqrl.planners.facts import Fact, LowersPromise, NothingToLearn, UncertainRow, UnknownStart, UntriedState
 
 MODEL = "model (not its first state and range of rewards)"  # name of the declaration that `gains` removes
 LOWERS = (

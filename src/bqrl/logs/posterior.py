@@ -130,15 +130,9 @@ class PosteriorDraws(Charted):
 
 
 def posterior_draws(
-    estimate: Observed,
-    events: Events,
-    policy: Any,
-    draws: int,
-    tau: float | None,
-    prior: float,
-    seed: int | None,
+    estimate: Observed, events: Events, policy: Any, draws: int, tau: float | None, prior: float, seed: int | None,
     points: int,
-) -> PosteriorDraws:
+) -> PosteriorDraws:  # fmt: skip
     """Return the draws of `Estimate.psa`, which describes the arguments."""
     promise, goal = None, None
     if isinstance(policy, Plan):
@@ -155,17 +149,9 @@ def posterior_draws(
         found[i] = law.quantile(tau), law.exact_mean, law.cvar(tau), 0.0 if goal is None else goal(law)
     quantile, mean, cvar, promised = found.T.copy()
     return PosteriorDraws(
-        tau=tau,
-        quantile=quantile,
-        mean=mean,
-        cvar=cvar,
-        promised=promised if promise is not None else None,
-        objective=goal,
-        promise=promise,
-        prior=prior,
-        exact=exact,
-        seed=seed,
-    )
+        tau=tau, quantile=quantile, mean=mean, cvar=cvar, promised=promised if promise is not None else None,
+        objective=goal, promise=promise, prior=prior, exact=exact, seed=seed,
+    )  # fmt: skip
 
 
 def _evaluator(estimate: Observed, policy: Any, points: int) -> Callable[[FloatArray, FloatArray | None], Law]:

@@ -80,12 +80,8 @@ def _steps_of_fields(episode: Any, name: str) -> Iterable[tuple[Any, ...]]:
     for key, column in zip(FIELDS[:3], fields, strict=False):
         if isinstance(column, Mapping) or not hasattr(column, "__len__"):
             raise bad_type(
-                f"{name}.{key}",
-                column,
-                "be a list of numbers or texts",
-                type(column).__name__,
-                remedy="discretise them",
-            )
+                f"{name}.{key}", column, "be a list of numbers or texts", type(column).__name__, remedy="discretise them"
+            )  # fmt: skip
     length = len(rewards)
     ends = [[False] * length if end is None else end for end in ends]
     sizes = {"observations": (len(seen), length + 1), "actions": (len(actions), length)}

@@ -140,5 +140,4 @@ def named_model(given: str, name: str) -> model.MDP:
         got = one_line(given) + ("" if remedy else nearest(short, problems))
         raise bad_value(name, given, "be an MDP or the name of a problem", got, remedy=remedy)
     env: Any = load_env_creator(str(spec.entry_point))(**spec.kwargs)
-    found: model.MDP = env.mdp
-    return found
+    return env.mdp

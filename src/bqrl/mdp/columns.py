@@ -87,41 +87,21 @@ class Kind:
 
 
 MODEL = Kind(
-    name="model",
-    required=("state", "action", "next_state", "probability", "reward"),
-    optional=(STAGE, EVENT, LAW),
-    numbers=("probability", "reward", STAGE),
-    dialect=1,
-    extra="outcome:",
-)
+    name="model", required=("state", "action", "next_state", "probability", "reward"), optional=(STAGE, EVENT, LAW),
+    numbers=("probability", "reward", STAGE), dialect=1, extra="outcome:",
+)  # fmt: skip
 LOG = Kind(
-    name="log",
-    required=("episode", "state", "action", "reward"),
-    optional=(STAGE, "next_state", EVENT, "end"),
-    numbers=("reward",),
-    dialect=2,
-    strict=False,
-    nested=True,
-    shared={"next_state": "state"},
-    error=FileFormatError,
-)
+    name="log", required=("episode", "state", "action", "reward"), optional=(STAGE, "next_state", EVENT, "end"),
+    numbers=("reward",), dialect=2, strict=False, nested=True, shared={"next_state": "state"}, error=FileFormatError,
+)  # fmt: skip
 COUNTS = Kind(
-    name="counts",
-    required=("state", "action", "next_state", "count"),
-    optional=("reward",),
-    numbers=("count", "reward"),
-    dialect=1,
-    shared={"next_state": "state"},
-)
+    name="counts", required=("state", "action", "next_state", "count"), optional=("reward",), numbers=("count", "reward"),
+    dialect=1, shared={"next_state": "state"},
+)  # fmt: skip
 REWARDS = Kind(
-    name="rewards",
-    required=("state", "action", "reward"),
-    optional=("next_state",),
-    numbers=("reward",),
-    dialect=1,
-    extra="outcome:",
-    shared={"next_state": "state"},
-)
+    name="rewards", required=("state", "action", "reward"), optional=("next_state",), numbers=("reward",), dialect=1,
+    extra="outcome:", shared={"next_state": "state"},
+)  # fmt: skip
 
 
 def match_columns(header: Sequence[str], kind: Kind, columns: Mapping[str, str] | None = None) -> dict[str, int]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from bqrl.errors import FileFormatError
 from bqrl.loops.layout import Moves
-from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, require, whole_numbers_of
+from bqrl.mdp.arrays import FloatArray, IntArray, floats_of, read_only, require, whole_numbers_of
 from bqrl.mdp.model import MDP
 from bqrl.mdp.paid import Paid
 from bqrl.mdp.stage import Stage
@@ -43,11 +43,7 @@ def freeze(value: Any) -> Any:
     """Return a read-only view of an array, or views of a tuple of arrays; what cannot be written to is returned unchanged."""
     if type(value) is tuple and value and isinstance(value[0], np.ndarray):
         return tuple(map(freeze, value))
-    if not isinstance(value, np.ndarray) or not value.flags.writeable:
-        return value
-    view: FloatArray = value.view()
-    view.flags.writeable = False
-    return view
+    return read_only(value) if isinstance(value, np.ndarray) and value.flags.writeable else value
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -46,10 +46,8 @@ class _RoundedStep:
         if self._last is not None and self._last[0] is codes:
             return self._last[1]
         bounded = math.isfinite(self.outside)
-        after, reward = (
-            np.full(codes.shape, LOST if bounded else GONE),
-            np.full(a.shape, self.outside if bounded else 0.0),
-        )
+        after = np.full(codes.shape, LOST if bounded else GONE)
+        reward = np.full(a.shape, self.outside if bounded else 0.0)
         events = self.events[event]
         known = np.isfinite(events) if events.dtype.kind == "f" else np.ones(a.shape, bool)
         here = np.flatnonzero((codes[:, 0] >= 0) & known)
@@ -133,14 +131,9 @@ def build_grid_model(
             function, axes, laws[0], first, linear, slopes, H, gamma, [action_name(a) for a in function.actions], max_transitions
         )  # fmt: skip
         return GridModel(
-            lower=lower,
-            upper=upper,
-            error=np.zeros(H),
-            infinite=(False, False),
-            ends=(-math.inf, math.inf),
-            slopes=slopes,
+            lower=lower, upper=upper, error=np.zeros(H), infinite=(False, False), ends=(-math.inf, math.inf), slopes=slopes,
             **shared,
-        )
+        )  # fmt: skip
 
     def one(side: str, outside: float) -> tuple[MDP, _RoundedStep, bool]:
         worse = side.endswith("down")

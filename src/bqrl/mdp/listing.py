@@ -104,14 +104,9 @@ def to_table(
         widest = int(np.maximum(np.maximum(s, s_next), np.maximum(a, stage)).argmax())
         raise listing.error(widest, str(error)) from None
     rows = _Rows(
-        row=(stage * S + s) * A + a,
-        s_next=s_next,
-        shape=(S, A),
-        staged=staged,
-        states=states,
-        actions=actions,
+        row=(stage * S + s) * A + a, s_next=s_next, shape=(S, A), staged=staged, states=states, actions=actions,
         first_stage=first_stage,
-    )
+    )  # fmt: skip
     _check_numbers(listing, rows)
     p, reward = listing.numbers["probability"], listing.numbers["reward"]
     warn_of_costs(listing.headers["reward"], reward)
@@ -332,15 +327,10 @@ def _read_events(listing: Columns, rows: _Rows, table: Table, **fields: Any) -> 
     number = np.where(named, number_of[laws.code, event.code], -1)
     _check_events(listing, row, law, number, [lines.size for lines in members])
     return shared_noise(
-        table,
-        row,
-        table.line_outcome,
-        law,
-        number,
+        table, row, table.line_outcome, law, number,
         events=tuple(tuple(event.labels[event.code[i]] for i in lines) for lines in members),
-        probabilities=tuple(p[lines] for lines in members),
-        **fields,
-    )
+        probabilities=tuple(p[lines] for lines in members), **fields,
+    )  # fmt: skip
 
 
 def _check_events(listing: Columns, row: IntArray, law: IntArray, event: IntArray, sizes: list[int]) -> None:

@@ -71,8 +71,7 @@ def _memoize(function: Callable[Concatenate[M, P], T], store: str) -> Callable[C
             values[key] = function(mdp, *args, **kwargs)
             if isinstance(values[key], np.ndarray):
                 values[key].flags.writeable = False
-        found: T = values[key]
-        return found
+        return values[key]
 
     return stored  # type: ignore[return-value]
 
@@ -491,16 +490,12 @@ class MDP(Tabular):
             return None if array is None else np.array(np.broadcast_to(array, (H, *array.shape[1:])), order="C")
 
         return self._twin(
-            row_start=tile_starts(self.row_start, H),
-            successor=np.tile(self.successor, H),
-            probability=np.tile(self.probability, H),
-            _row_reward=per_stage(self._row_reward),
+            row_start=tile_starts(self.row_start, H), successor=np.tile(self.successor, H),
+            probability=np.tile(self.probability, H), _row_reward=per_stage(self._row_reward),
             _reward=None if self._reward is None else per_stage(self._reward).reshape(1, -1),
-            available=per_stage(self.available),
-            known=per_stage(self.known),
-            noise=self.noise and self.noise.staged(H),
+            available=per_stage(self.available), known=per_stage(self.known), noise=self.noise and self.noise.staged(H),
             further=self.further and self.further.staged(H),
-        )
+        )  # fmt: skip
 
     def replace(self, *, start: Any = None, horizon: int | None = None, discount: float | None = None) -> MDP:
         """Return the same problem with another start or discount, or another horizon if kernel and rewards are stationary.

@@ -274,12 +274,9 @@ def shared_noise(table: Table, row: Any, outcome: Any, law: Any, event: Any, **f
     row_law[row[order]] = law[order]
     counts = np.bincount(row[order], minlength=row_law.size)
     return SharedNoise(
-        row_law=row_law.reshape(table.K, table.S, table.A),
-        row_start=table.row_start,
-        pair_start=np.r_[0, np.cumsum(counts)],
-        pair_outcome=outcome[order],
-        **fields,
-    )
+        row_law=row_law.reshape(table.K, table.S, table.A), row_start=table.row_start,
+        pair_start=np.r_[0, np.cumsum(counts)], pair_outcome=outcome[order], **fields,
+    )  # fmt: skip
 
 
 # -- laws of events as callers give them ---------------------------------------------------------------------------------

@@ -26,14 +26,7 @@ from bqrl.mdp.grid_step import GridModel
 from bqrl.mdp.model import MDP
 from bqrl.mdp.noise import event_laws, shared_noise
 from bqrl.mdp.search import REPEATED, TABLE_SECONDS, Progress, Scout, StateSearch, Walks
-from bqrl.mdp.step_arrays import (
-    CHECK_EVERY,
-    SearchResult,
-    fault_text,
-    follow_arrays,
-    outcome_names,
-    step_error,
-)
+from bqrl.mdp.step_arrays import CHECK_EVERY, SearchResult, fault_text, follow_arrays, outcome_names, step_error
 from bqrl.mdp.table import from_columns
 from bqrl.mdp.unstored import StepModel, check_undiscounted
 from bqrl.mdp.validation import check_horizon, distinct_names
@@ -228,17 +221,10 @@ def from_step(  # type: ignore[misc]  # the overloads abbreviate the other argum
             f"building a table of {found.s.size:,} transitions, about {in_words(TABLE_SECONDS * found.s.size)}"
         )
         return _model(
-            found,
-            search,
-            events_observed,
-            discount=discount,
-            state_names=distinct_names(found.values, state_name),
-            action_names=distinct_names(found.actions, action_name),
-            state_values=found.values,
-            terminal=_terminal(terminal, found, vectorized),
-            units=units,
-            words=words,
-        )
+            found, search, events_observed, discount=discount, state_names=distinct_names(found.values, state_name),
+            action_names=distinct_names(found.actions, action_name), state_values=found.values,
+            terminal=_terminal(terminal, found, vectorized), units=units, words=words,
+        )  # fmt: skip
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -404,16 +390,11 @@ def _follow(step: Callable[..., Any], actions: Any, search: StateSearch) -> Sear
     mu = np.zeros(len(order))
     mu[[number_of[state] for state in first]] = list(first.values())
     return SearchResult(
-        states=tuple(order),
-        actions=tuple(act_order),
-        stage=np.array(columns[0]),
-        s=np.array([number_of[state] for state in columns[1]]),
-        a=np.array([act_number[action] for action in columns[2]]),
-        s_next=np.array([number_of[state] for state in columns[3]]),
-        reward=np.array(columns[4], np.float64),
-        further=dict(zip(ask.names or (), np.array(columns[5], np.float64).T, strict=True)),
-        mu=mu,
-    )
+        states=tuple(order), actions=tuple(act_order), stage=np.array(columns[0]),
+        s=np.array([number_of[state] for state in columns[1]]), a=np.array([act_number[action] for action in columns[2]]),
+        s_next=np.array([number_of[state] for state in columns[3]]), reward=np.array(columns[4], np.float64),
+        further=dict(zip(ask.names or (), np.array(columns[5], np.float64).T, strict=True)), mu=mu,
+    )  # fmt: skip
 
 
 def _walk(ask: _Stepper, allowed: Callable[[Any], list[Any]], search: StateSearch) -> Walks:
@@ -494,17 +475,9 @@ def _model(found: SearchResult, search: StateSearch, events_observed: bool, **op
         further={name: values[None] for name, values in found.further.items()},
     )  # fmt: skip
     noise = shared_noise(
-        table,
-        row,
-        table.line_outcome,
-        found.stage,
-        event,
-        events=tuple(law.events for law in laws),
-        probabilities=tuple(law.probabilities for law in laws),
-        events_observed=events_observed,
-        cut=tuple(law.cut for law in laws),
-        states=found.states,
-        actions=found.actions,
-    )
+        table, row, table.line_outcome, found.stage, event, events=tuple(law.events for law in laws),
+        probabilities=tuple(law.probabilities for law in laws), events_observed=events_observed,
+        cut=tuple(law.cut for law in laws), states=found.states, actions=found.actions,
+    )  # fmt: skip
     table.probability = noise.image(noise.probabilities)
     return MDP.from_table(table, H, found.mu, noise=noise, **optional)

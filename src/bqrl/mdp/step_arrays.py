@@ -170,13 +170,8 @@ def walk_arrays(
 
 
 def answer(
-    step: Callable[..., Any],
-    given: tuple[Any, Any, Any],
-    names: tuple[str, ...] | None,
-    *,
-    again: int = 0,
-    first: int = 0,
-) -> tuple[IntArray, FloatArray, dict[str, FloatArray]]:
+    step: Callable[..., Any], given: tuple[Any, Any, Any], names: tuple[str, ...] | None, *, again: int = 0, first: int = 0,
+) -> tuple[IntArray, FloatArray, dict[str, FloatArray]]:  # fmt: skip
     """Return the checked results of `step` for arrays of states, actions and events.
 
     `names` are those of the further outcomes. With `again` = k every k-th triple from number `first` on is asked again to

@@ -93,9 +93,7 @@ class StepFunction:
         return f"step({_numbers(state)}, {one_line(self.actions[int(a)])}, {one_line(_plain([event])[0])})"
 
 
-def make_step(
-    step: Any, actions: Any, available: Any, vectorized: bool, grid: dict[str, FloatArray]
-) -> StepFunction:  # fmt: skip
+def make_step(step: Any, actions: Any, available: Any, vectorized: bool, grid: dict[str, FloatArray]) -> StepFunction:
     """Return the checked step function; a function `actions(state)` is asked at every grid point for all actions."""
     if not callable(step):
         raise bad_type("step", step, "be a function (state, action, event)")
@@ -112,9 +110,7 @@ def make_step(
         actions = list(found)
     if not list(actions):
         raise bad_value("actions", actions, "not be empty", "none", remedy="give one, e.g. one that does nothing")
-    return StepFunction(
-        step=step, actions=tuple(actions), options=options, vectorized=vectorized, names=tuple(grid)
-    )  # fmt: skip
+    return StepFunction(step=step, actions=tuple(actions), options=options, vectorized=vectorized, names=tuple(grid))
 
 
 # -- checks on sampled pairs ---------------------------------------------------------------------------------------------

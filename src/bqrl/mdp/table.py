@@ -55,13 +55,10 @@ class Table:
             return self
         kept = np.repeat(keep, sizes)
         return replace(
-            self,
-            row_start=np.r_[0, np.cumsum(np.where(keep, sizes, 0))],
-            successor=self.successor[kept],
-            probability=self.probability[kept],
-            reward=None if self.reward is None else self.reward[:, kept],
+            self, row_start=np.r_[0, np.cumsum(np.where(keep, sizes, 0))], successor=self.successor[kept],
+            probability=self.probability[kept], reward=None if self.reward is None else self.reward[:, kept],
             further=None if self.further is None else self.further.restrict(kept),
-        )
+        )  # fmt: skip
 
     def normalise(self) -> FloatArray:
         """Return the checked probabilities; rows that sum to 1 up to rounding are unchanged, others are divided by their sum."""

@@ -22,15 +22,7 @@ from bqrl.mdp.arrays import FloatArray, IntArray, read_only
 from bqrl.mdp.find_grid import lattice_of, noise_of, reward_step, sums_fit
 from bqrl.mdp.grid import Lattice
 from bqrl.mdp.search import Scout, StateSearch
-from bqrl.mdp.step_arrays import (
-    CHUNK,
-    answer,
-    check_numbers,
-    existing_rows,
-    first_states,
-    step_error,
-    walk_arrays,
-)
+from bqrl.mdp.step_arrays import CHUNK, answer, check_numbers, existing_rows, first_states, step_error, walk_arrays
 from bqrl.mdp.validation import check_discount
 
 MAX_BOX = 2**30  # cells of the box of coordinates

@@ -177,13 +177,9 @@ def all_laws(mdp: MDP, columns: ReturnColumns, rules: Rules) -> Frontier:
     pmf, child, lost = rules.combine(parts, points.size, "the first state")
     retained, moved = rules.keep(points, pmf)
     return Frontier(
-        mdp=mdp,
-        points=points,
-        pmf=pmf[retained],
-        child=child[retained],
-        stages=tuple(stages[::-1]),
+        mdp=mdp, points=points, pmf=pmf[retained], child=child[retained], stages=tuple(stages[::-1]),
         slack=slack + lost + moved,
-    )
+    )  # fmt: skip
 
 
 def _laws_of_state(

@@ -259,9 +259,7 @@ class BranchSearch:
             link, history, action = link
             settled[history] = action
         stages = zip(self.layers.state, self.layers.steps, completion.action, strict=False)
-        action = [
-            dict(zip(zip(s.tolist(), u.tolist(), strict=True), a.tolist(), strict=True)) for s, u, a in stages
-        ]  # fmt: skip
+        action = [dict(zip(zip(s.tolist(), u.tolist(), strict=True), a.tolist(), strict=True)) for s, u, a in stages]
         return label_graph(Settled(layers=self.layers, settled=settled, action=action), self.mdp)
 
 
@@ -299,15 +297,9 @@ class Settled(Policy):
 
 
 def begin(
-    mdp: MDP,
-    columns: Lattice,
-    tau: float,
-    beta: float,
-    targets: FloatArray,
-    swept: list[float],
-    width: float,
+    mdp: MDP, columns: Lattice, tau: float, beta: float, targets: FloatArray, swept: list[float], width: float,
     value: float,
-) -> BranchSearch | None:
+) -> BranchSearch | None:  # fmt: skip
     """Return the search, starting from a policy of value `value`; None if the problem is too large.
 
     `targets` are the targets whose bound exceeds the value, `width` is the decisive width (in steps), and `swept` are
@@ -325,12 +317,5 @@ def begin(
         return None
     scaled = np.array(sorted(widths)) * columns.step
     return BranchSearch(
-        mdp=mdp,
-        layers=graph,
-        tau=tau,
-        beta=beta,
-        targets=targets,
-        widths=scaled,
-        value=value,
-        all_widths=whole <= widths,
-    )
+        mdp=mdp, layers=graph, tau=tau, beta=beta, targets=targets, widths=scaled, value=value, all_widths=whole <= widths
+    )  # fmt: skip

@@ -49,19 +49,10 @@ from bqrl.policies.protocol import Policy
 
 
 def plan_buffered(
-    mdp: MDP,
-    tau: float,
-    beta: float,
-    *,
-    randomized: Annotated[bool | None, switch] = None,
-    points: Points = None,
-    gap: Gap = None,
-    pairs: Pairs = None,
-    max_nodes: Annotated[int, count(1)] = MAX_NODES,
-    max_bytes: MaxBytes = MAX_BYTES,
-    cluster: Any = None,
-    tick: Tick = None,
-) -> Plan:
+    mdp: MDP, tau: float, beta: float, *, randomized: Annotated[bool | None, switch] = None, points: Points = None,
+    gap: Gap = None, pairs: Pairs = None, max_nodes: Annotated[int, count(1)] = MAX_NODES, max_bytes: MaxBytes = MAX_BYTES,
+    cluster: Any = None, tick: Tick = None,
+) -> Plan:  # fmt: skip
     """Return the best policy for the buffered quantile, with a proven upper bound.
 
     With `randomized=True` the plan is the mixture of at most two policies that attains the upper bound. With
@@ -142,15 +133,9 @@ def _slack(mdp: MDP, targets: FloatArray, tau: float, beta: float) -> float:
 
 
 def _narrow_bracket(
-    mdp: MDP,
-    tau: float,
-    beta: float,
-    points: int,
-    gap: float | None,
-    max_bytes: float,
-    by_choice: bool,
+    mdp: MDP, tau: float, beta: float, points: int, gap: float | None, max_bytes: float, by_choice: bool,
     cluster: Cluster | None,
-) -> Plan:
+) -> Plan:  # fmt: skip
     """Return a bracket on `points` points, refined until its gap is at most `gap` or stops shrinking."""
     plan = _bracket(mdp, tau, beta, points, max_bytes, by_choice, cluster)
     while gap is not None and (width := plan.gap or 0.0) > gap:

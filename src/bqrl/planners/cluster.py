@@ -277,13 +277,8 @@ class Cluster:
         return pieces
 
     def _collect(
-        self,
-        mdp: Model,
-        stage: Stage,
-        tables: list[ActionArray],
-        folder: Path | None,
-        tick: Callable[[int], None] | None,
-    ) -> None:
+        self, mdp: Model, stage: Stage, tables: list[ActionArray], folder: Path | None, tick: Callable[[int], None] | None,
+    ) -> None:  # fmt: skip
         """Wait for the blocks of a stage; add its table of actions to `tables` if there are any."""
         self._wait(stage.futures)
         if stage.actions:
@@ -315,11 +310,8 @@ class Cluster:
         return self._repeated(lambda: self._forward(mdp, policy, grid))
 
     def _forward(self, mdp: MDP, policy: MarkovPolicy | TargetPolicy, grid: Lattice) -> tuple[FloatArray, FloatArray]:
-        sums, count, every = (
-            sums_on(mdp, grid) if grid.exact else sums_of(mdp, grid),
-            len(self.workers),
-            slice(0, mdp.S),
-        )
+        sums = sums_on(mdp, grid) if grid.exact else sums_of(mdp, grid)
+        count, every = len(self.workers), slice(0, mdp.S)
         assert isinstance(sums, SumRange)
         held, before = (self._hold(mdp), self._hold(grid, grid.units)), Stage(0, [Part(0, every, slice(0, 1))], [], [])
         for h in range(mdp.H):

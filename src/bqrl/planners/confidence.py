@@ -249,12 +249,8 @@ def candidate_kernels(
             raise bad_value(name, given, f"have shape {wanted}", given)
     out = np.empty((2 + uniforms.shape[0], mdp.successor.size))
     outcomes = Outcomes(
-        start=mdp.row_start,
-        successor=mdp.successor,
-        reward=mdp.reward,
-        known=mdp.known.reshape(-1),
-        discount=mdp.discount,
+        start=mdp.row_start, successor=mdp.successor, reward=mdp.reward, known=mdp.known.reshape(-1), discount=mdp.discount,
         per_stage=mdp.S * mdp.A,
-    )
+    )  # fmt: skip
     fill_candidates(outcomes, probability, half, retained, uniforms, out)
     return out

@@ -121,17 +121,10 @@ def guarantee_curve(
     tick: Callable[[int], None] | None = ...,
 ) -> GuaranteeCurve | CVaRCurve: ...  # fmt: skip
 def guarantee_curve(
-    mdp: MDP | GridModel | StepModel | str,
-    objective: Callable[[float], Quantile | Buffered] = Quantile,
-    *,
-    points: int | None = None,
-    max_bytes: float = MAX_BYTES,
-    keep: bool = False,
-    folder: str | Path | None = None,
-    precision: str = "float64",
-    cluster: Any = None,
-    tick: Callable[[int], None] | None = None,
-) -> GuaranteeCurve | CVaRCurve | GridCurve:
+    mdp: MDP | GridModel | StepModel | str, objective: Callable[[float], Quantile | Buffered] = Quantile, *,
+    points: int | None = None, max_bytes: float = MAX_BYTES, keep: bool = False, folder: str | Path | None = None,
+    precision: str = "float64", cluster: Any = None, tick: Callable[[int], None] | None = None,
+) -> GuaranteeCurve | CVaRCurve | GridCurve:  # fmt: skip
     """Return the best achievable quantile, or CVaR, of every level, with policies that attain it, from one sweep.
 
     If the action tables of a quantile curve do not fit into `max_bytes`, the sweep computes the values alone, and

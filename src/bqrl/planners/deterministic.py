@@ -43,15 +43,8 @@ Memory = tuple[int, float]  # the continuation and the remaining need
 
 
 def prove_deterministic(
-    search: WidthSearch,
-    column: int,
-    width: float,
-    policy: Policy,
-    value: float,
-    upper: float,
-    gap: float,
-    max_nodes: int,
-) -> tuple[Policy, float, Fact]:
+    search: WidthSearch, column: int, width: float, policy: Policy, value: float, upper: float, gap: float, max_nodes: int,
+) -> tuple[Policy, float, Fact]:  # fmt: skip
     """Return the best deterministic policy, its value, and what is proven about it.
 
     `policy` is the best policy so far, with value `value`. `upper` is the value of the best randomized policy. A distance of
@@ -167,9 +160,7 @@ def _extreme_policy(
     """Return the policy with the smallest X (sign +1) or the largest X (-1) of those optimal at (target, width), and its X."""
     steps = np.arange(max(k, int(np.ceil(width)) - 1) + 2.0)
     second = np.where(steps > k, sign, 0.0)
-    done = sweep(
-        mdp, columns, np.minimum(steps, width), extra=steps.size - 1, second=second, tie=LEVEL_TIE, keep=True
-    )  # fmt: skip
+    done = sweep(mdp, columns, np.minimum(steps, width), extra=steps.size - 1, second=second, tie=LEVEL_TIE, keep=True)
     assert done.means is not None
     return done.policy(target), tuple(-sign * means for means in done.means)
 

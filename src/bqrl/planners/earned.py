@@ -155,8 +155,7 @@ def met_pairs(mdp: MDP, max_moves: float, max_bytes: float) -> MetPairs | None:
 
 def _counts(mdp: MDP, h: int, states: IntArray | BoolArray) -> IntArray:
     """Return the number of moves from each of the states at a stage."""
-    counts: IntArray = np.diff(mdp.stage(h).row_start[:: mdp.A])[states]
-    return counts
+    return np.diff(mdp.stage(h).row_start[:: mdp.A])[states]
 
 
 def _too_many(mdp: MDP, h: int, state: IntArray, total: FloatArray, slack: float, most: float) -> bool:

@@ -65,8 +65,7 @@ def certainty_equivalent(theta: float, values: FloatArray, probability: FloatArr
     sizes = np.diff(np.r_[starts, values.size])
     top = np.maximum.reduceat(exponents, starts)
     total = np.add.reduceat(probability * np.exp(exponents - np.repeat(top, sizes)), starts)
-    found: FloatArray = -(top + np.log(total)) / theta
-    return found
+    return -(top + np.log(total)) / theta
 
 
 def plan_entropic(mdp: MDP, objective: Entropic) -> Plan:

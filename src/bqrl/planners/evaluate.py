@@ -95,19 +95,10 @@ def evaluate(
     cluster: Any = ...,
 ) -> tuple[Law, Law]: ...  # fmt: skip
 def evaluate(
-    mdp: MDP | StepModel | str,
-    policy: Any,
-    *,
-    bracket: bool = False,
-    labels: bool = False,
-    points: int = BRACKET_POINTS,
-    max_points: int = MAX_POINTS,
-    max_set: int = MAX_SET,
-    max_atoms: int = MAX_ATOMS,
-    rewards: str = PLANNED,
-    deterministic: bool = True,
-    cluster: Any = None,
-) -> Law | tuple[Law, Law]:
+    mdp: MDP | StepModel | str, policy: Any, *, bracket: bool = False, labels: bool = False, points: int = BRACKET_POINTS,
+    max_points: int = MAX_POINTS, max_set: int = MAX_SET, max_atoms: int = MAX_ATOMS, rewards: str = PLANNED,
+    deterministic: bool = True, cluster: Any = None,
+) -> Law | tuple[Law, Law]:  # fmt: skip
     """Return the law of the return of a policy.
 
     The law is exact if the returns of the problem lie on an exact grid or this policy has few returns. Otherwise returns
@@ -264,16 +255,9 @@ def _law_of_pairs(mdp: MDP, policy: Policy, columns: Grid) -> Law:
 
 
 def simulate_model(
-    mdp: MDP | StepModel | str,
-    policy: Any,
-    episodes: int,
-    rng: np.random.Generator,
-    *,
-    labels: bool = False,
-    rewards: str = PLANNED,
-    outcome: str | None = None,
-    deterministic: bool = True,
-) -> FloatArray:
+    mdp: MDP | StepModel | str, policy: Any, episodes: int, rng: np.random.Generator, *, labels: bool = False,
+    rewards: str = PLANNED, outcome: str | None = None, deterministic: bool = True,
+) -> FloatArray:  # fmt: skip
     """Return the returns of simulated episodes of a model; `bqrl.simulate` explains the arguments."""
     if isinstance(mdp, StepModel):
         played = bind_unstored(mdp, policy)

@@ -56,14 +56,12 @@ class Follower:
         """Return the mass of every point of stage 0; `probability` is another kernel on the same outcomes."""
         kernel = self._kernel if probability is None else probability
         stages, tables = tuple(self.layout.stages), self._tables(policy)
-        mass: FloatArray = push_stages(stages, self._sums, kernel, *tables, self._work)
-        return mass
+        return push_stages(stages, self._sums, kernel, *tables, self._work)
 
     @cached_property
     def possible(self) -> BoolArray:
         """Whether each point of stage 0 can be a return, under any policy and any kernel with the same outcomes."""
-        found: BoolArray = possible_sums(tuple(self.layout.stages), self._sums, self._work)
-        return found
+        return possible_sums(tuple(self.layout.stages), self._sums, self._work)
 
     def optimistic_law(self, done: Sweep, target: float, half: FloatArray, probability: FloatArray) -> FloatArray:
         """Return the law of the sweep's policy under the kernel of the ball that attains the value of the optimistic sweep."""
@@ -73,10 +71,9 @@ class Follower:
         else:  # a large problem is swept stage by stage
             values = np.concatenate([value.reshape(-1) for value in done.values])
         stages, (*tables, steps) = tuple(self.layout.stages), self._tables(done.policy(target))
-        mass: FloatArray = push_optimistic(
+        return push_optimistic(
             stages, self._sums, probability, half.reshape(-1), values, tuple(tables), steps, self._work
         )
-        return mass
 
     def play(
         self, policy: MarkovPolicy | TargetPolicy, u: FloatArray, states: IntArray, actions: IntArray,

@@ -45,13 +45,8 @@ MAX_SUMS = 4_000_000  # rewards times returns of a stage in the capped recursion
 
 
 def frontier(
-    mdp: MDP,
-    *,
-    dominance: bool = False,
-    max_laws: int = MAX_LAWS,
-    max_bytes: int = MAX_BYTES,
-    columns: Grid | None = None,
-) -> Frontier:
+    mdp: MDP, *, dominance: bool = False, max_laws: int = MAX_LAWS, max_bytes: int = MAX_BYTES, columns: Grid | None = None,
+) -> Frontier:  # fmt: skip
     """Return all return laws that deterministic history-dependent policies of `mdp` attain, with their labels."""
     on = ReturnColumns.of_grid(mdp, exact_columns(mdp) if columns is None else columns)
     return all_laws(mdp, on, EveryLaw(dominance=dominance, max_laws=max_laws, max_bytes=max_bytes))

@@ -32,13 +32,9 @@ MAX_SUMS = 2_000_000  # triples (state, memory, sum) of one stage
 
 
 def expected_outcomes(
-    mdp: MDP | str,
-    policy: Any,
-    discounts: Mapping[str, float] | None = None,
-    *,
-    labels: bool = False,
+    mdp: MDP | str, policy: Any, discounts: Mapping[str, float] | None = None, *, labels: bool = False,
     rewards: str = PLANNED,
-) -> dict[str, float]:
+) -> dict[str, float]:  # fmt: skip
     """Return the exact mean of the return and of every further outcome of a policy.
 
     Parameters
@@ -82,15 +78,9 @@ def expected_outcomes(
 
 
 def outcome_law(
-    mdp: MDP | str,
-    policy: Any,
-    outcome: str,
-    discount: float | None = None,
-    *,
-    labels: bool = False,
-    rewards: str = PLANNED,
-    max_sums: int = MAX_SUMS,
-) -> Law:
+    mdp: MDP | str, policy: Any, outcome: str, discount: float | None = None, *, labels: bool = False,
+    rewards: str = PLANNED, max_sums: int = MAX_SUMS,
+) -> Law:  # fmt: skip
     """Return the exact law of the sum of a further outcome, e.g. for the chance that costs exceed a limit.
 
     Parameters

@@ -141,8 +141,7 @@ def outlook(
     """
     problem, chosen = check_mdp(mdp), one_policy(check_mdp(mdp), policy)
     if tau is None and hasattr(policy, "outlook"):
-        found: Outlook = policy.outlook(problem, stage=stage, state=state, earned=earned, drawn=drawn)
-        return found
+        return policy.outlook(problem, stage=stage, state=state, earned=earned, drawn=drawn)
     goal: Objective = check_objective(None, tau)
     target = goal(law_bracket(*bind(problem, chosen))[0])
     return outlook_of(problem, chosen, target, float(getattr(goal, "tau", math.nan)), stage, state, earned, drawn)

@@ -206,16 +206,8 @@ class Plan(Charted):
 
         Parameters
         ----------
-        mdp : MDP
-            The problem of the plan.
-        stage : int
-            The stage, counted from 1 as in the tables of decisions.
-        state : str, int or tuple
-            The state: its value in the step function, its name or its number.
-        earned : float
-            The rewards so far, discounted to the first stage.
-        drawn : int, optional
-            Which policy of a mixture was drawn before the first stage, counted from 1.
+        mdp, stage, state, earned, drawn
+            As for `bqrl.outlook`.
 
         Returns
         -------
@@ -236,13 +228,9 @@ class Plan(Charted):
         names = "planner attitude value upper gap nominal exact law_exact fragile".split()
         levels = {name: getattr(self.objective, name, None) for name in ("tau", "beta")}
         return {"objective": self.objective.label, **levels, **{name: getattr(self, name) for name in names}} | {
-            "proven": self.certain,
-            "margin": self.policy_margin._asdict() if self.by_level else None,
-            "mean": self.mean,
-            "policy": self.policy.kind,
-            "seconds": self.seconds,
-            "notes": self.remarks,
-        }
+            "proven": self.certain, "margin": self.policy_margin._asdict() if self.by_level else None, "mean": self.mean,
+            "policy": self.policy.kind, "seconds": self.seconds, "notes": self.remarks,
+        }  # fmt: skip
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row with the numbers of `summary`."""

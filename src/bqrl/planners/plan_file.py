@@ -73,8 +73,7 @@ def _objective(named: Any) -> Objective:
     """Return a stored objective."""
     kind, given = named
     require(kind in OBJECTIVES, "facts", f"name one of {', '.join(OBJECTIVES)}", kind)
-    found: Objective = OBJECTIVES[kind](**given)
-    return found
+    return OBJECTIVES[kind](**given)
 
 
 def _parts(note: Any) -> dict[str, Any]:
@@ -97,5 +96,4 @@ def _fact(name: str, parts: dict[str, Any]) -> facts.Fact:
     types = {part.name: str(part.type) for part in fields(kind)}
     read: dict[str, Any] = {"Fraction": Fraction, "Objective": _objective}
     found = {key: read[types[key]](x) if types[key] in read else x for key, x in parts.items()}
-    made: facts.Fact = kind(**{key: tuple(x) if isinstance(x, list) else x for key, x in found.items()})
-    return made
+    return kind(**{key: tuple(x) if isinstance(x, list) else x for key, x in found.items()})

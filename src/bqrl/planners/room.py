@@ -57,9 +57,7 @@ SAMPLE_BYTES = 2**28  # of the values of the next stage in a sample
 SAMPLE_WORK = 30_000_000  # outcomes times columns of a sample
 SHARED_SAMPLE = 4  # times as many if rows share their expectations, for both of their loops to use threads
 LAW_SECONDS = 1e-9  # per outcome and column, for the laws of the policy and of the risk-neutral one
-READ_SECONDS = (
-    20e-9  # per outcome and stage, for what is prepared beside the loops: moves, means, sums, the risk-neutral policy
-)
+READ_SECONDS = 20e-9  # per outcome and stage, for what else is computed: moves, means, sums, the risk-neutral policy
 TABLES, VALUES_FIRST = "tables", "values first"
 
 
@@ -319,15 +317,8 @@ def sweep_steps(model: Model, grid: Grid, *, met_only: bool = False) -> float:
 
     A call of a step function counts as further columns.
     """
-    kinds = _kinds(model, grid)
-    if kinds is None:
-        outcomes = _outcomes_per_state(model)
-    else:
-        assert isinstance(model, MDP)
-        outcomes = shared_outcomes(model, kinds, model.S) / model.S
-    return outcomes * float(
-        (_met(model) if met_only else rows_of(model)[:-1]) @ (columns_of(grid)[:-1] + _called(model))
-    )
+    states = _met(model) if met_only else rows_of(model)[:-1]
+    return _visited_per_state(model, grid) * float(states @ (columns_of(grid)[:-1] + _called(model)))
 
 
 def _called(model: Model) -> int:
@@ -347,6 +338,15 @@ def _outcomes_per_state(model: Model) -> float:
     return model.successor.size / (model.S * len(model.available))
 
 
+def _visited_per_state(model: Model, grid: Grid) -> float:
+    """Return the mean number of outcomes per state that a sweep visits: fewer if rows share their expectations."""
+    kinds = _kinds(model, grid)
+    if kinds is None:
+        return _outcomes_per_state(model)
+    assert isinstance(model, MDP)
+    return shared_outcomes(model, kinds, model.S) / model.S
+
+
 def _kinds(model: Model, grid: Grid) -> Kinds | None:
     """Return the kinds of rows if rows share their expectations."""
     return kinds_of(model, grid, int(columns_of(grid).max())) if isinstance(model, MDP) else None
@@ -360,10 +360,8 @@ def _rate(model: Model, grid: Grid, *, means: bool) -> float:
     h, layers = int(cells.argmax()), 2 if means else 1
     most = max(2, SAMPLE_BYTES // (8 * layers * model.S))
     n, n_next = (min(int(columns_of(grid)[i]), most) for i in (h, h + 1))
-    kinds, work = _kinds(model, grid), SAMPLE_WORK
-    if kinds is not None:
-        assert isinstance(model, MDP)
-        per_state, work = shared_outcomes(model, kinds, model.S) / model.S, SHARED_SAMPLE * SAMPLE_WORK
+    kinds, per_state = _kinds(model, grid), _visited_per_state(model, grid)
+    work = SAMPLE_WORK if kinds is None else SHARED_SAMPLE * SAMPLE_WORK
     count = int(min(rows_of(model)[h], max(1, work // (per_state * n))))
     if isinstance(model, MDP) and by_products(model, grid, model.stage(h)):
         count = model.S

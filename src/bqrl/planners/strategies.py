@@ -148,14 +148,9 @@ class Strategies(Charted):
 
 
 def strategies(
-    mdp: MDP | str | Mapping[str, MDP],
-    policies: Mapping[str, Any],
-    tau: float | Sequence[float] = 0.1,
-    *,
-    below: float | None = None,
-    rewards: str | None = None,
-    labels: bool = False,
-) -> Strategies:
+    mdp: MDP | str | Mapping[str, MDP], policies: Mapping[str, Any], tau: float | Sequence[float] = 0.1, *,
+    below: float | None = None, rewards: str | None = None, labels: bool = False,
+) -> Strategies:  # fmt: skip
     """Return strategies side by side: what each guarantees, its mean, its worst runs and its distance to the optimum.
 
     Parameters
@@ -200,14 +195,9 @@ def strategies(
 
 
 def sensitivity(
-    build: Callable[..., MDP],
-    parameters: Mapping[str, Sequence[Any]],
-    policies: Mapping[str, Any],
-    tau: float | Sequence[float] = 0.1,
-    *,
-    below: float | None = None,
-    labels: bool = False,
-) -> Strategies:
+    build: Callable[..., MDP], parameters: Mapping[str, Sequence[Any]], policies: Mapping[str, Any],
+    tau: float | Sequence[float] = 0.1, *, below: float | None = None, labels: bool = False,
+) -> Strategies:  # fmt: skip
     """Return strategies side by side in the models of all combinations of the given parameter values.
 
     Policies that track rewards follow those of each model. The column `behind` compares with the optimum of the same model.
@@ -265,17 +255,10 @@ def sensitivity(
 
 
 def compare_in(
-    models: Mapping[str, MDP],
-    policies: Mapping[str, Any],
-    tau: Any,
-    *,
-    below: Any = None,
-    rewards: str = PLANNED,
-    labels: bool = False,
-    settings: Sequence[Mapping[str, Any]] = (),
-    curve: GuaranteeCurve | None = None,
+    models: Mapping[str, MDP], policies: Mapping[str, Any], tau: Any, *, below: Any = None, rewards: str = PLANNED,
+    labels: bool = False, settings: Sequence[Mapping[str, Any]] = (), curve: GuaranteeCurve | None = None,
     known: Mapping[str, tuple[Law, Law | None]] | None = None,
-) -> Strategies:
+) -> Strategies:  # fmt: skip
     """Return strategies in models by name; `curve` and `known` laws of some strategies are those of the first model.
 
     `settings` are the values of the parameters of each model.
@@ -311,29 +294,17 @@ def compare_in(
             made = next((one for one in curves if isinstance(one, GuaranteeCurve)), None)
             best = made or (curve if curve is not None and model is first else guarantee_curve(model))
             optimum = [best.ceiling(level) for level in taus]  # ties are decided as for the quantiles of laws
-        scenarios.append(
-            Scenario(
-                name=title,
-                mdp=model,
-                laws=laws,
-                optimum=optimum,
-                best_mean=best_mean(model)[0],
-                outcomes=outcomes,
-                parameters=settings[i] if settings else {},
-            )
-        )
+        scenarios.append(Scenario(
+            name=title, mdp=model, laws=laws, optimum=optimum, best_mean=best_mean(model)[0], outcomes=outcomes,
+            parameters=settings[i] if settings else {},
+        ))  # fmt: skip
     return Strategies(names=tuple(named), taus=taus, below=below, scenarios=tuple(scenarios), units=first.units)
 
 
 def beside_plans(
-    plans: Sequence[Plan],
-    neutral: tuple[Policy, Law, Law | None] | None,
-    policies: Mapping[str, Any],
-    *,
-    curve: GuaranteeCurve | None = None,
-    below: float | None = None,
-    usual: bool = True,
-) -> Strategies:
+    plans: Sequence[Plan], neutral: tuple[Policy, Law, Law | None] | None, policies: Mapping[str, Any], *,
+    curve: GuaranteeCurve | None = None, below: float | None = None, usual: bool = True,
+) -> Strategies:  # fmt: skip
     """Return plans of one problem beside further policies and, if `usual`, the risk-neutral and the best constant policies.
 
     `neutral` is the risk-neutral policy with its law. Constant policies are left out if the plans are for a problem so large

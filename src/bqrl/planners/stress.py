@@ -104,13 +104,9 @@ class Stress(Charted):
 
 
 def stress(
-    mdp: MDP | str,
-    policy: Any,
-    objective: Objective | float | None = None,
-    *,
-    tau: float | None = None,
+    mdp: MDP | str, policy: Any, objective: Objective | float | None = None, *, tau: float | None = None,
     off: Sequence[float] = OFF,
-) -> Stress:
+) -> Stress:  # fmt: skip
     """Return what a policy is still proven to guarantee if up to a share of probability moves in every row of the model.
 
     Parameters

@@ -203,25 +203,12 @@ class Layout:
 
 
 def sweep(
-    mdp: MDP,
-    grid: Grid,
-    cost: FloatArray = SHORTFALL,
-    *,
-    extra: int = 1,
-    weight: float = 0.0,
-    gain: FloatArray | None = None,
-    second: FloatArray | None = None,
-    tie: float = TIE_TOL,
-    policy: bool = True,
-    half: FloatArray | None = None,
-    sense: float = OPTIMISTIC,
-    missing: FloatArray | None = None,
-    keep: bool = False,
-    tick: Callable[[int], None] | None = None,
-    probability: FloatArray | None = None,
-    layout: Layout | None = None,
+    mdp: MDP, grid: Grid, cost: FloatArray = SHORTFALL, *, extra: int = 1, weight: float = 0.0,
+    gain: FloatArray | None = None, second: FloatArray | None = None, tie: float = TIE_TOL, policy: bool = True,
+    half: FloatArray | None = None, sense: float = OPTIMISTIC, missing: FloatArray | None = None, keep: bool = False,
+    tick: Callable[[int], None] | None = None, probability: FloatArray | None = None, layout: Layout | None = None,
     cluster: SharedSweep | None = None,
-) -> Sweep:
+) -> Sweep:  # fmt: skip
     """Return the result of one backward pass.
 
     Parameters
@@ -316,9 +303,7 @@ def sweep(
     return replace(done, values=stored, means=tuple(means[::-1]) if means else None)
 
 
-def _sweep_of(
-    grid: Grid, extra: int, root: FloatArray, tables: tuple[ActionArray, ...] | Tables | None
-) -> Sweep:  # fmt: skip
+def _sweep_of(grid: Grid, extra: int, root: FloatArray, tables: tuple[ActionArray, ...] | Tables | None) -> Sweep:
     """Return a sweep from the averages at the root, which end with the means if there are tables."""
     columns = root.size // (1 if tables is None else 2)
     return Sweep(

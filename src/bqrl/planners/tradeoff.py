@@ -220,16 +220,9 @@ class Tradeoff(Charted):
 
 
 def tradeoff(
-    mdp: MDP | str,
-    objective: Objective | float | None = None,
-    *,
-    tau: float | None = None,
-    outcome: str = REWARD,
-    minimise: bool = False,
-    sweeps: int | None = None,
-    points: int | None = None,
-    max_bytes: float = MAX_BYTES,
-) -> Tradeoff:
+    mdp: MDP | str, objective: Objective | float | None = None, *, tau: float | None = None, outcome: str = REWARD,
+    minimise: bool = False, sweeps: int | None = None, points: int | None = None, max_bytes: float = MAX_BYTES,
+) -> Tradeoff:  # fmt: skip
     """Return the best mean for every guarantee at a level, with proven upper bounds: the price of certainty.
 
     Parameters

@@ -113,14 +113,8 @@ def plan_uncertain(
 
 
 def _plan_quantile(
-    mdp: MDP,
-    tau: float,
-    half: FloatArray,
-    missing: FloatArray | None,
-    attitude: str,
-    points: int | None,
-    max_bytes: float,
-) -> Plan:
+    mdp: MDP, tau: float, half: FloatArray, missing: FloatArray | None, attitude: str, points: int | None, max_bytes: float,
+) -> Plan:  # fmt: skip
     """Return the plan for the plain quantile, from one sweep."""
     optimistic = attitude == "optimistic"
     columns = exact_grid(mdp, max_bytes) if points is None else None

@@ -56,13 +56,8 @@ class CalledPolicy(Policy):
 
 
 def bind(
-    mdp: Any,
-    policy: Any,
-    *,
-    labels: bool = False,
-    sampled: np.random.Generator | None = None,
-    deterministic: bool = True,
-) -> tuple[MDP, Policy]:
+    mdp: Any, policy: Any, *, labels: bool = False, sampled: np.random.Generator | None = None, deterministic: bool = True,
+) -> tuple[MDP, Policy]:  # fmt: skip
     """Return a problem and a Policy in it with the same return law as `policy` has in `mdp`.
 
     Parameters
@@ -156,8 +151,7 @@ def predictor(policy: Any, deterministic: bool = True) -> Callable[[Any], Any] |
         return None
     if not deterministic:
         if callable(getattr(policy, "policy_probabilities", None)):
-            found: Callable[[Any], Any] = policy.policy_probabilities
-            return found
+            return policy.policy_probabilities
         network = getattr(policy, "policy", policy)
         if callable(getattr(network, "get_distribution", None)):
             return partial(distribution_of, network)

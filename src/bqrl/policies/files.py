@@ -174,15 +174,10 @@ def _read_mixture(arrays: Arrays) -> MixturePolicy:
 
 
 READERS: dict[str, Callable[[Arrays], Policy]] = {
-    MarkovPolicy.kind: _read_markov,
-    StochasticPolicy.kind: _read_stochastic,
-    TargetPolicy.kind: _read_target,
-    EarnedPolicy.kind: _read_earned,
-    EnvelopePolicy.kind: read_envelope,
-    LabelPolicy.kind: _read_labels,
-    QuantileLevelPolicy.kind: _read_level,
-    MixturePolicy.kind: _read_mixture,
-}
+    MarkovPolicy.kind: _read_markov, StochasticPolicy.kind: _read_stochastic, TargetPolicy.kind: _read_target,
+    EarnedPolicy.kind: _read_earned, EnvelopePolicy.kind: read_envelope, LabelPolicy.kind: _read_labels,
+    QuantileLevelPolicy.kind: _read_level, MixturePolicy.kind: _read_mixture,
+}  # fmt: skip
 
 
 def _strip_prefix(arrays: Arrays, prefix: str) -> Arrays:

@@ -148,8 +148,7 @@ def _check_repeated(mdp: MDP, h: int, s: IntArray, first: Any, again: Callable[[
 
 def _act(policy: Policy, h: int, s: IntArray, memory: Any) -> list[Any]:
     """Return the answers of a policy as a list."""
-    found: list[Any] = policy.act_many(h, s, memory).tolist()
-    return found
+    return policy.act_many(h, s, memory).tolist()
 
 
 def _are_equal(x: Any, y: Any) -> bool:

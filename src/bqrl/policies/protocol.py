@@ -223,14 +223,8 @@ class Policy(Displayed, ABC):
         return self.table(mdp, reachable=False)
 
     def table(
-        self,
-        mdp: MDP,
-        reachable: bool = True,
-        min_probability: float = 0.0,
-        *,
-        wide: bool = False,
-        rewards: str = PLANNED,
-    ) -> list[dict[str, Any]]:
+        self, mdp: MDP, reachable: bool = True, min_probability: float = 0.0, *, wide: bool = False, rewards: str = PLANNED,
+    ) -> list[dict[str, Any]]:  # fmt: skip
         """Return the decisions of the policy as rows, with the names of the problem; stages are counted from 1.
 
         Parameters

@@ -16,13 +16,9 @@ ACTIONS_TOL = 1e-6  # tolerance of the sum of action probabilities: networks com
 
 
 def check_shares(
-    shares: FloatArray,
-    available: BoolArray,
-    met: BoolArray,
-    state_label: Callable[[int], str] = str,
-    action_label: Callable[[int], str] = str,
-    first: int = 0,
-) -> None:
+    shares: FloatArray, available: BoolArray, met: BoolArray, state_label: Callable[[int], str] = str,
+    action_label: Callable[[int], str] = str, first: int = 0,
+) -> None:  # fmt: skip
     """Raise PolicyError unless `shares` (H, S, A) are probabilities of `available` actions in the states `met` (H, S).
 
     The stages are counted from `first`.
@@ -45,13 +41,9 @@ def check_shares(
 
 
 def drawn_action(
-    shares: FloatArray,
-    u: float,
-    h: int,
-    available: BoolArray | None = None,
-    state: str = "",
+    shares: FloatArray, u: float, h: int, available: BoolArray | None = None, state: str = "",
     action_label: Callable[[int], str] = str,
-) -> int:
+) -> int:  # fmt: skip
     """Return the action that a uniform draw selects from probabilities (A,) at stage `h`; PolicyError unless they are valid."""
     exists = np.ones(shares.size, bool) if available is None else available
     check_shares(shares[None, None], exists[None, None], np.ones((1, 1), bool), lambda _: state, action_label, h)
@@ -71,8 +63,7 @@ def some_shares(
 ) -> FloatArray:  # fmt: skip
     """Return the action probabilities (n, A) of a stage, rescaled to sum to 1; PolicyError unless they are valid."""
     check_shares(shares[None], exists[None], np.ones((1, len(shares)), bool), state_label, action_label, h)
-    rescaled: FloatArray = shares / shares.sum(axis=1, keepdims=True)
-    return rescaled
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def draw_actions(shares: FloatArray, u: FloatArray) -> tuple[IntArray, FloatArray]:

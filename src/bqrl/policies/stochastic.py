@@ -69,8 +69,7 @@ class StochasticPolicy(Policy):
 
     def shares(self, h: int, s: int) -> FloatArray:
         """Return the action probabilities (A,) at stage `h` in state `s`."""
-        row: FloatArray = self.probabilities[h, s]
-        return row
+        return self.probabilities[h, s]
 
     @cached_property
     def _coin(self) -> np.random.Generator:

@@ -46,14 +46,9 @@ Row = dict[str, Any]
 
 
 def decision_rows(
-    policy: Policy,
-    mdp: MDP,
-    *,
-    reachable: bool = True,
-    min_probability: float = 0.0,
-    stage: str = "stage",
+    policy: Policy, mdp: MDP, *, reachable: bool = True, min_probability: float = 0.0, stage: str = "stage",
     rewards: str = PLANNED,
-) -> list[Row]:
+) -> list[Row]:  # fmt: skip
     """Return the decisions of a policy, one row each, with the names of the problem; see `Policy.table` and this module.
 
     `stage` is the name of the column of stages.

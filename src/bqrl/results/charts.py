@@ -395,9 +395,8 @@ def lines(
     label, colour = by_label(labels, colours)
     base = chart_of([*(one.name for one in selectors), "k", "x", "y", "low", "high"], rows)
     base = base.transform_filter(view_filter(selectors)).transform_calculate(line=label)
-    apart = (
-        {"axis": {"labelSeparation": 6}} if scales.get("x", {}).get("type") == "log" else {}
-    )  # 30 and 40 would touch
+    logarithmic = scales.get("x", {}).get("type") == "log"  # labels such as 30 and 40 would touch
+    apart = {"axis": {"labelSeparation": 6}} if logarithmic else {}
     x = alt.X("x:Q", title=x_title, scale={"nice": False, **scales.get("x", {})}, **apart)
     upright = dict(scales.get("y", {}))
     upright |= {} if upright.get("type") == "log" else {"zero": False}

@@ -38,14 +38,9 @@ OLD, NEW = "old policy", "new plan"
 ADAPTIVE = "estimate without an interval: the log is adaptive"
 LOGGED, ALONE, CUT = "estimate with an interval", "estimate without an interval", "no estimate: episodes were cut off"
 COLOURS = {
-    PROMISE: charts.BLUE,
-    CLAIM: charts.ORANGE,
-    LOGGED: charts.GREY,
-    ALONE: charts.GREY,
-    ADAPTIVE: charts.GREY,
-    CUT: charts.GREY,
-    LATER: charts.SKY,
-}
+    PROMISE: charts.BLUE, CLAIM: charts.ORANGE, LOGGED: charts.GREY, ALONE: charts.GREY, ADAPTIVE: charts.GREY,
+    CUT: charts.GREY, LATER: charts.SKY,
+}  # fmt: skip
 HAVE_INTERVALS = (Quantile, Chance)  # the old policy has an interval with two ends
 USUAL = Mean()  # an objective whose values are amounts
 LIMITING, OTHER = "limits the promise", "other rows"
@@ -116,10 +111,8 @@ def fit_result(
         left_out = policy_files(promise.policy, estimate.mdp, words, "policy", caption, tables, files)
     if "policy" in tables:
         hidden = {estimate.mdp.state_label(s) for s in _without_decisions(estimate)}
-        goal = (
-            promise.objective
-        )  # the sweep for other functions of the return aims at the highest return, which is no goal
-        aims = () if isinstance(goal, Quantile | Buffered) else ("target", "need_from", "need_to")
+        # For other functions of the return the sweep aims at the highest return, which is no goal.
+        aims = () if isinstance(promise.objective, Quantile | Buffered) else ("target", "need_from", "need_to")
         rows = [
             {key: cell for key, cell in row.items() if key not in aims}
             for row in tables["policy"].rows
@@ -127,9 +120,8 @@ def fit_result(
         ]
         decisions = {"policy": replace(tables.pop("policy"), rows=rows)}  # after the comparison of the policies
         tables = {"policies": tables.pop("policies")} | decisions | tables
-    lowering = {
-        fact.declaration for fact in split_promise(promise)[1] if isinstance(fact, LowersPromise)
-    }  # said in a note
+    noted = split_promise(promise)[1]
+    lowering = {fact.declaration for fact in noted if isinstance(fact, LowersPromise)}
     seen, sentences = content["coverage"], [remark(without_assumptions(split_promise(promise)[0]), words)]
     asides = [] if content["sentence"] in sentences else [content["sentence"]]
     if content["reason"] is not None:
@@ -150,15 +142,10 @@ def fit_result(
         f"{seen['rows_seen']} of {seen['rows']} rows seen, median visits {seen['median_visits']:g}."
     )
     result = Result(
-        kind="fit",
-        title=words.title,
-        settings=asked_for(settings),
-        tables=tables,
+        kind="fit", title=words.title, settings=asked_for(settings), tables=tables,
         sentences=[*sentences, *(Sentence(text, aside=True) for text in asides)],
-        details={**content, "settings": dict(settings), "versions": versions()},
-        files=files,
-        left_out=left_out,
-    )
+        details={**content, "settings": dict(settings), "versions": versions()}, files=files, left_out=left_out,
+    )  # fmt: skip
     return with_charts(result, lambda: fit_charts(content, estimate, promise, words)) if draw else result
 
 

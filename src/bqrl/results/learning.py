@@ -130,19 +130,11 @@ def learning_document(found: Learned) -> dict[str, Any]:
             "std": {key: float((x - x[0]).std(ddof=1)) if len(runs) > 1 else None for key, x in columns.items()},
         })  # fmt: skip
     document: dict[str, Any] = {
-        "format": f"bqrl {'learn' if found.alone else 'compare'} 2",
-        "model": dict(found.model),
-        "settings": dict(found.settings),
-        "objective": goal.text,
-        "tau": getattr(goal, "tau", None),
-        "episodes": T,
-        "best": best,
-        "random": random,
-        "learners": learners,
-        "beats": experiment.beats(),
-        "seconds": found.seconds,
+        "format": f"bqrl {'learn' if found.alone else 'compare'} 2", "model": dict(found.model),
+        "settings": dict(found.settings), "objective": goal.text, "tau": getattr(goal, "tau", None), "episodes": T,
+        "best": best, "random": random, "learners": learners, "beats": experiment.beats(), "seconds": found.seconds,
         "versions": versions(),
-    }
+    }  # fmt: skip
     return document | {"meaning": learning_sentences(document, order_of(experiment, words=found.words), found.words)}
 
 
@@ -246,15 +238,10 @@ def learning_result(found: Learned, document: Mapping[str, Any], files: Mapping[
         name, caption = f"policy{objective_name(experiment.objective)}", f"seed {best['seed']}: "
         left_out = policy_files(record.final_policy, record.mdp, words, name, caption, tables, attached)
     result = Result(
-        kind="learning" if found.alone else "comparison",
-        title=words.title,
+        kind="learning" if found.alone else "comparison", title=words.title,
         settings=({"size": in_one_line(found.model, words)} if found.model else {}) | asked_for(found.settings),
-        tables=tables,
-        sentences=[document["meaning"]],
-        details=document,
-        files=attached,
-        left_out=left_out,
-    )
+        tables=tables, sentences=[document["meaning"]], details=document, files=attached, left_out=left_out,
+    )  # fmt: skip
     return with_charts(result, lambda: learning_charts(found, document))
 
 
@@ -360,15 +347,11 @@ def learning_charts(found: Learned, document: Mapping[str, Any]) -> dict[str, An
         curves.append(averaged_curve(label, np.array(values)))
     averages = f"Averages over {MAX_BLOCKS} blocks of episodes." if experiment.episodes > MAX_BLOCKS else ""
     chart = curves_chart(
-        curves,
-        title=title,
+        curves, title=title,
         y_title=words.axis("mean return") if best is None else words.objective_axis(experiment.objective),
-        band=experiment.band,
-        note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
-        references=references,
-        colours=learner_colours(experiment.learners),
-        description=experiment.runs,
-    )
+        band=experiment.band, note=f"{averages} {words.bracket(experiment.error, experiment.score_error)}".strip(),
+        references=references, colours=learner_colours(experiment.learners), description=experiment.runs,
+    )  # fmt: skip
     if best is None:
         return {"returns": chart}
     cost = "What learning costs, summed over the episodes"

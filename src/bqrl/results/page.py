@@ -47,16 +47,12 @@ def page(result: Result) -> str:
         "when": [table.when for table in result.tables.values()],
     }  # fmt: skip
     html: str = template.render(
-        result=result,
-        shown=[line.text for line in lines if not line.aside],
-        asides=[line.text for line in lines if line.aside],
-        choices=choices,
-        sections=sections,
-        charts=charts,
+        result=result, shown=[line.text for line in lines if not line.aside],
+        asides=[line.text for line in lines if line.aside], choices=choices, sections=sections, charts=charts,
         settings={key.replace("_", " "): cell(x) for key, x in result.settings.items() if x is not None},
         data=json.dumps(to_plain(data), allow_nan=False).replace("<", "\\u003c"),
         library=library() if result.charts else "",
-    )
+    )  # fmt: skip
     return html
 
 
@@ -74,14 +70,11 @@ def _table(name: str, short: str, table: ResultTable, decimal: str) -> dict[str,
     title = title.replace("_", " ").replace("tradeoff", "trade-off").capitalize()
     titles, cells = display_table(replace(table, rows=table.rows[:SHOWN_ROWS]))
     return {
-        "name": name,
-        "title": f"{title}: the decisions to follow" if re.match("policy(_tau|_step|$)", name) else title,
+        "name": name, "title": f"{title}: the decisions to follow" if re.match("policy(_tau|_step|$)", name) else title,
         "caption": table.caption,
         "columns": [{"title": title, "text": is_text(row[i] for row in cells)} for i, title in enumerate(titles)],
-        "cells": cells,
-        "more": count if count > SHOWN_ROWS else 0,
-        "csv": csv.decode() if len(csv) <= MAX_CSV else "",
-    }
+        "cells": cells, "more": count if count > SHOWN_ROWS else 0, "csv": csv.decode() if len(csv) <= MAX_CSV else "",
+    }  # fmt: skip
 
 
 def is_text(column: Iterable[str]) -> bool:

@@ -314,19 +314,11 @@ def _bars(law: Law, edges: FloatArray, promise: float | None, below: str, reache
 
 
 def policy_chart(
-    shares: Mapping[float, FloatArray],
-    states: Sequence[str],
-    actions: Sequence[str],
-    *,
-    neutral: FloatArray | None = None,
-    further: Mapping[float, Mapping[str, FloatArray]] | None = None,
-    words: Words = PLAIN,
-    title: str = "What the policy does",
-    finding: str = "",
-    note: str = "Blank: never reached.",
-    state: str | None = None,
+    shares: Mapping[float, FloatArray], states: Sequence[str], actions: Sequence[str], *, neutral: FloatArray | None = None,
+    further: Mapping[float, Mapping[str, FloatArray]] | None = None, words: Words = PLAIN,
+    title: str = "What the policy does", finding: str = "", note: str = "Blank: never reached.", state: str | None = None,
     visits: bool = True,
-) -> Any:
+) -> Any:  # fmt: skip
     """Map of the most frequent action by stage and state; the title says so if the map is not a rule to follow.
 
     `shares` holds for each level the probability, shape (H, S, A), of being in a state at a stage and playing an action;
@@ -346,10 +338,8 @@ def policy_chart(
     blurred = {policy for _, policy, share in maps if (share > 0.0).sum(axis=2).max() > 1}
     note = f"{FAINT.format(words.action)} {note}" if blurred else note
     if "best" in blurred:
-        title, note = (
-            f"{title} most often",
-            f"{note} This map is not a rule to follow; the table of decisions (policy) is.",
-        )
+        title += " most often"
+        note += " This map is not a rule to follow; the table of decisions (policy) is."
     rows = [
         [tau, policy, h + 1, states[s], actions[int(share[h, s].argmax())], _part(share[h, s]), total]
         for tau, policy, share in maps

@@ -42,16 +42,7 @@ from bqrl.results.result import (
     save_sheet,
 )
 from bqrl.results.solved import Solved, solve_goals, with_chart_data
-from bqrl.results.steps import (
-    ENDS,
-    MAX_SHARES,
-    STEPS,
-    policy_control,
-    step_name,
-    step_tables,
-    trade_marks,
-    trade_table,
-)
+from bqrl.results.steps import ENDS, MAX_SHARES, STEPS, policy_control, step_name, step_tables, trade_marks, trade_table
 from bqrl.results.strategies import CHART, strategies_chart, strategy_table, strategy_tables
 from bqrl.results.stress import stress_table
 from bqrl.results.words import PLAIN, Words, held_sentence, margin_sentence, meaning, remark, remarks, sentence
@@ -144,14 +135,10 @@ def sizes(name: str, source: Any, horizon: int | None = None, bins: Any = None) 
         return found | {"start": "chosen by the environment"}
     first = np.flatnonzero(source.mu)
     return {
-        "name": name,
-        "states": source.S,
-        "actions": source.A,
-        "horizon": source.H,
-        "discount": source.discount,
+        "name": name, "states": source.S, "actions": source.A, "horizon": source.H, "discount": source.discount,
         "start": source.state_label(int(first[0])) if first.size == 1 else f"random over {first.size} states",
         "transitions": int(source.successor.size),
-    }
+    }  # fmt: skip
 
 
 def in_one_line(model: Mapping[str, Any], words: Words) -> str:
@@ -232,16 +219,10 @@ def plan_result(solved: Solved) -> Result:
         return drawn
 
     result = Result(
-        kind="plan",
-        title=words.title,
-        settings={"size": in_one_line(document["model"], words)} | asked_for(solved.settings),
-        tables=tables,
-        sentences=sentences,
-        choices=choices,
-        details=document,
-        files=files,
-        left_out=left_out,
-    )
+        kind="plan", title=words.title,
+        settings={"size": in_one_line(document["model"], words)} | asked_for(solved.settings), tables=tables,
+        sentences=sentences, choices=choices, details=document, files=files, left_out=left_out,
+    )  # fmt: skip
     return with_charts(result, charts)
 
 
@@ -269,23 +250,15 @@ def _curve_table(curve: GuaranteeCurve | CVaRCurve, words: Words) -> ResultTable
 
 
 def level_facts(
-    plan: Plan,
-    words: Words = PLAIN,
-    neutral: tuple[Policy, Law, Law | None] | None = None,
-    below: float | None = None,
-    held: Stress | None = None,
-    margins: Mapping[float, float] | None = None,
-) -> dict[str, Any]:
+    plan: Plan, words: Words = PLAIN, neutral: tuple[Policy, Law, Law | None] | None = None, below: float | None = None,
+    held: Stress | None = None, margins: Mapping[float, float] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """The numbers of a plan as JSON values, with those of the risk-neutral policy and a sentence on their meaning."""
     level = plan.summary() | {
-        "law_exact": plan.law_upper is None,
-        "kind": plan.objective.kind,
-        "probability": plan.objective.probability,
-        "target": getattr(plan.policy, "target", None),
-        "randomized_upper": plan.details.get("randomized"),
-        "risk_neutral": None,
-        "notes": remarks(plan, words),
-    }
+        "law_exact": plan.law_upper is None, "kind": plan.objective.kind, "probability": plan.objective.probability,
+        "target": getattr(plan.policy, "target", None), "randomized_upper": plan.details.get("randomized"),
+        "risk_neutral": None, "notes": remarks(plan, words),
+    }  # fmt: skip
     if said := rule_sentences(plan, words):
         level["rule"] = said
     if below is not None:
@@ -334,11 +307,8 @@ def level_table(document: Mapping[str, Any], words: Words) -> ResultTable:
         del titles["fragile"]
     titles = {key: title for key, title in titles.items() if any(row.get(key) is not None for row in rows)}
     return ResultTable(
-        [{key: row.get(key) for key in titles} for row in rows],
-        titles=titles,
-        caption="One row per level.",
-        bounds=BOUNDS,
-    )
+        [{key: row.get(key) for key in titles} for row in rows], titles=titles, caption="One row per level.", bounds=BOUNDS
+    )  # fmt: skip
 
 
 def _kind(level: Mapping[str, Any]) -> str:

@@ -85,12 +85,8 @@ def with_acceptability(result: Result, found: Acceptability, *, draw: bool) -> R
     """The result of a fit with the table, the sentence and, with `draw`, the chart of the acceptability of strategies."""
     said = {"sentence": found.sentence, "rows": found.rows()}
     return _with(
-        result,
-        "acceptability",
-        acceptability_table(found),
-        said,
-        (lambda: acceptability_chart(found)) if draw else None,
-    )
+        result, "acceptability", acceptability_table(found), said, (lambda: acceptability_chart(found)) if draw else None
+    )  # fmt: skip
 
 
 def _with(

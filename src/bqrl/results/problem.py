@@ -60,9 +60,7 @@ def read_problem(
     changes = {"start": start, "discount": discount}
     if ending(path) is not None or path.is_file():
         return _from_file(text, wording, horizon, changes | {"columns": columns, "rewards": rewards})
-    for name, value, kinds in (
-        ("columns", columns, ".csv, .xlsx and .parquet"), ("rewards", rewards, ".umb and .drn"),
-    ):  # fmt: skip
+    for name, value, kinds in (("columns", columns, ".csv, .xlsx and .parquet"), ("rewards", rewards, ".umb and .drn")):
         if value is not None:
             raise ArgumentError(f"{name} must be given for {kinds} files only, got {text[:80]!r}; omit it", name=name)
     if short in names():
@@ -115,10 +113,8 @@ def _from_gymnasium(given: str, wording: Wording, horizon: int | None, changes: 
         return _model(given, mdp, Words.of(mdp, wording, command=True, title=given))
     stages = time_limit(env) if horizon is None else horizon
     notices = () if stages is not None else (ASSUMED.format(given, USUAL_HORIZON),)
-    stages, words = (
-        check_horizon(USUAL_HORIZON if stages is None else stages),
-        Words.of(None, wording, command=True, title=given),
-    )
+    stages = check_horizon(USUAL_HORIZON if stages is None else stages)
+    words = Words.of(None, wording, command=True, title=given)
     if plain and getattr(core, "P", None) is not None:
         return _model(given, from_gymnasium(env, horizon=stages).replace(**changes), words, *notices)
     for name, value in changes.items():

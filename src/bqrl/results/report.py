@@ -59,18 +59,10 @@ class Naming:
 
 
 def report(
-    thing: Any,
-    path: str | Path,
-    *,
-    title: str | None = None,
-    unit: str | None = None,
-    stage_name: str | None = None,
-    run_name: str | None = None,
-    return_name: str | None = None,
-    state_name: str | None = None,
-    action_name: str | None = None,
-    **options: Any,
-) -> Path:
+    thing: Any, path: str | Path, *, title: str | None = None, unit: str | None = None, stage_name: str | None = None,
+    run_name: str | None = None, return_name: str | None = None, state_name: str | None = None,
+    action_name: str | None = None, **options: Any,
+) -> Path:  # fmt: skip
     """Write the page of a result: a self-contained HTML file, or a folder with the page, its tables and its charts.
 
     Requires the extra "plots".
@@ -157,13 +149,8 @@ def trade_page(trade: Tradeoff, naming: Naming) -> Result:
 
 
 def estimate_page(
-    estimate: Estimate,
-    naming: Naming,
-    *,
-    objective: Objective | None = None,
-    tau: float | None = None,
-    beta: float = 0.0,
-) -> Result:
+    estimate: Estimate, naming: Naming, *, objective: Objective | None = None, tau: float | None = None, beta: float = 0.0,
+) -> Result:  # fmt: skip
     """The result of an estimate and its promise for one objective."""
     if tau is None and objective is None:
         raise bad_value("tau", None, "be given for the report of an Estimate", remedy="write e.g. tau=0.1")
@@ -229,22 +216,13 @@ def stress_page(held: Stress, naming: Naming) -> Result:
 
 
 PAGES: Mapping[type, Callable[..., Result]] = {
-    Plan: plan_page,
-    Tradeoff: trade_page,
-    list: plans_page,
-    tuple: plans_page,
-    Estimate: estimate_page,
-    Strategies: strategies_page,
-    Stress: stress_page,
-    Experiment: experiment_page,
-    Suite: suite_page,
-    Record: record_page,
-    Study: lambda study, naming: naming.apply_title(StudyView(study).result(images=False)),
-    StudyView: lambda view, naming: naming.apply_title(view.result(images=False)),
-    Result: lambda result, naming: naming.apply_title(result),
-    str: lambda folder, naming: naming.apply_title(read(folder)),
-    Path: lambda folder, naming: naming.apply_title(read(folder)),
-}
+    Plan: plan_page, Tradeoff: trade_page, list: plans_page, tuple: plans_page, Estimate: estimate_page,
+    Strategies: strategies_page, Stress: stress_page, Experiment: experiment_page, Suite: suite_page, Record: record_page,
+    Study: lambda study, naming: naming.apply_title(StudyView(study).result(images=False)), StudyView: lambda view,
+    naming: naming.apply_title(view.result(images=False)), Result: lambda result, naming: naming.apply_title(result),
+    str: lambda folder, naming: naming.apply_title(read(folder)), Path: lambda folder,
+    naming: naming.apply_title(read(folder)),
+}  # fmt: skip
 
 
 def _entry(thing: Any) -> Callable[..., Result]:

@@ -269,22 +269,16 @@ def read(folder: str | Path) -> Result:
                 for line in lines
             ]
             tables[name] = ResultTable(
-                rows,
-                titles={column["key"]: column["title"] for column in table["columns"]},
-                caption=table["caption"],
+                rows, titles={column["key"]: column["title"] for column in table["columns"]}, caption=table["caption"],
                 when=table.get("when", {}),
-                bounds={column["key"]: column["bound"] for column in table["columns"] if "bound" in column},
-                made=made,
-            )
+                bounds={column["key"]: column["bound"] for column in table["columns"] if "bound" in column}, made=made,
+            )  # fmt: skip
         return Result(
-            **{key: head[key] for key in ("kind", "title", "settings", "details")},
-            tables=tables,
+            **{key: head[key] for key in ("kind", "title", "settings", "details")}, tables=tables,
             charts={name: json.loads(files.pop(f"{name}.vl.json")) for name in head["charts"]},
             sentences=[Sentence(**line) for line in head["sentences"]],
-            choices=[Control(**choice) for choice in head["choices"]],
-            files=files,
-            left_out=head.get("left_out", ()),
+            choices=[Control(**choice) for choice in head["choices"]], files=files, left_out=head.get("left_out", ()),
             decimal=decimal,
-        )
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError) as fault:
         raise FileFormatError(f"{Path(folder) / RESULT} cannot be read: {fault}; run the command again") from None

@@ -118,7 +118,8 @@ def _drop_unset(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
 def collect_plans(plans: Sequence[Plan], words: Words, settings: Mapping[str, Any] | None = None) -> Solved:
     """Plans of one problem with the risk-neutral policy; `settings` are those requested, by default those of the plans."""
     mdp = plans[0].mdp if plans else None
-    if mdp is None or any(plan.mdp is None or _differ(plan.mdp, mdp) for plan in plans):
+    models = [plan.mdp for plan in plans]
+    if mdp is None or any(one is None or (one is not mdp and digest(one) != digest(mdp)) for one in models):
         raise ArgumentError("expected plans of one problem, got others; make them with solve", name="thing")
     check_goals([plan.objective for plan in plans])
     if settings is None:
@@ -170,10 +171,6 @@ def held_plans(mdp: MDP, plans: Iterable[Plan], off: Sequence[float], seconds: f
     """What each plan guarantees if the model is off, by level, where that takes about `seconds` per plan at most."""
     found = ((plan_key(plan), quick_stress(mdp, plan, off, seconds)) for plan in plans)
     return {key: held for key, held in found if held is not None}
-
-
-def _differ(one: MDP, other: MDP) -> bool:
-    return one is not other and digest(one) != digest(other)
 
 
 def with_chart_data(solved: Solved, watch: Watch | None = None) -> Solved:

@@ -71,14 +71,10 @@ def row_sentence(trade: Tradeoff, i: int, words: Words) -> str:
     least = "" if trade.exact or trade.objective.beta == 0.0 else "at least "
     promise = words.promise(trade.objective, f"{least}{amount}")
     own = trade.outcome == REWARD
-    mean, bound, price = (
-        words.amount(x) if own else x
-        for x in (
-            format_number(float(trade.mean[i]), 5),
-            format_number(float(trade.bound[i]), 5),
-            format_number(abs(float(trade.mean[0] - trade.mean[i])), 4),
-        )
-    )
+    mean, bound = (format_number(float(x[i]), 5) for x in (trade.mean, trade.bound))
+    price = format_number(abs(float(trade.mean[0] - trade.mean[i])), 4)
+    if own:
+        mean, bound, price = map(words.amount, (mean, bound, price))
     close = bool(np.isclose(trade.mean[i], trade.bound[i], rtol=1e-6))
     limit = (
         "the best possible with it"
@@ -181,10 +177,8 @@ def trade_table(trade: Tradeoff, words: Words) -> ResultTable:
     titles = {"guarantee": words.titled("guarantee"), "mean": unit(mean_name(trade))}
     titles[trade.bound_name] = unit(f"{mean_name(trade)} at {'least' if trade.minimise else 'most'}")
     titles["shortfall"] = "falls short with at most"
-    caption, rows = (
-        "The best mean found for each guarantee, and a proven bound on the mean of all policies with it.",
-        trade.rows(),
-    )
+    rows = trade.rows()
+    caption = "The best mean found for each guarantee, and a proven bound on the mean of all policies with it."
     if trade.objective.beta > 0.0:  # a mean over the worst runs is not a return that a run may miss
         titles["guarantee"] = words.titled(trade.objective.label)
         rows = [{key: x for key, x in row.items() if key != "shortfall"} for row in rows]

@@ -72,10 +72,8 @@ def strategy_tables(table: Strategies, words: Words) -> list[ResultTable]:
     whole = strategy_table(table, words)
     if len(table.taus) == 1:
         return [whole]
-    found, names = (
-        list[ResultTable](),
-        {"model", "strategy", *(f"parameter_{x}" for x in table.scenarios[0].parameters)},
-    )
+    found = list[ResultTable]()
+    names = {"model", "strategy", *(f"parameter_{x}" for x in table.scenarios[0].parameters)}
     levels = [[f"{kind}_{exact_text(tau)}" for kind in ("quantile", "cvar", "behind")] for tau in table.taus]
     hidden = {"behind_mean", *(key for keys in levels for key in keys)}
     for tau, keys in zip(table.taus, levels, strict=True):
@@ -218,15 +216,9 @@ def _numbers(table: Strategies, name: str) -> set[float]:
 def strategies_document(table: Strategies, words: Words, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The rows as JSON values; printed by `--json`."""
     return {
-        "format": "bqrl strategies 1",
-        "title": words.title,
-        "settings": dict(settings),
-        "tau": list(table.taus),
-        "below": table.below,
-        "rows": table.rows(),
-        "meaning": strategy_sentences(table, words),
-        "versions": versions(),
-    }
+        "format": "bqrl strategies 1", "title": words.title, "settings": dict(settings), "tau": list(table.taus),
+        "below": table.below, "rows": table.rows(), "meaning": strategy_sentences(table, words), "versions": versions(),
+    }  # fmt: skip
 
 
 def strategies_result(table: Strategies, words: Words, settings: Mapping[str, Any], size: str = "") -> Result:

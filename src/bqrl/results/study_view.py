@@ -87,15 +87,11 @@ class StudyView:
             left_out = [f"the final policy of {chosen.learner} is not written: it depends on more than the state"]
         mark, headline = " (quick run)" if self.spec.quick else "", self.headline()
         result = Result(
-            kind="study",
-            title=(self.spec.study.title or self.spec.study.name) + mark,
-            settings=self.settings(),
+            kind="study", title=(self.spec.study.title or self.spec.study.name) + mark, settings=self.settings(),
             tables={name: replace(table, caption=table.caption + mark) for name, table in self.tables().items()},
             sentences=[*headline, *(Sentence(text, aside=True) for text in self.sentences() if text not in headline)],
-            details=self.details(),
-            files=study_tables(self.study) | dict(filter(None, policies)),
-            left_out=left_out,
-        )
+            details=self.details(), files=study_tables(self.study) | dict(filter(None, policies)), left_out=left_out,
+        )  # fmt: skip
         return charts.with_charts(result, self.charts, FIGURES, images)
 
     def console_tables(self, result: Result) -> list[ResultTable]:

@@ -45,14 +45,10 @@ def trade_result(trade: Tradeoff, words: Words) -> Result:
     kept = "Guarantee" if trade.objective.beta == 0.0 else trade.objective.label
     slider = Control(name="tau", title=kept, values=keys, labels=labels, start=len(keys) - 1)
     result = Result(
-        kind="tradeoff",
-        title=words.title,
+        kind="tradeoff", title=words.title,
         settings={"size": in_one_line(model, words), "objective": trade.objective.label, "sweeps": trade.sweeps},
-        tables=tables,
-        sentences=[Sentence(step.text, when={"tau": step.guarantee}) for step in steps],
-        choices=[slider],
-        details={"model": model, "rows": trade.rows(), "exact": trade.exact, "versions": versions()},
-        files=files,
+        tables=tables, sentences=[Sentence(step.text, when={"tau": step.guarantee}) for step in steps], choices=[slider],
+        details={"model": model, "rows": trade.rows(), "exact": trade.exact, "versions": versions()}, files=files,
         left_out=left_out,
-    )
+    )  # fmt: skip
     return with_charts(result, charts)

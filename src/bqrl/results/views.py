@@ -91,28 +91,17 @@ def record_view(record: Record) -> Any:
         return curves_chart([curve], title="Realised returns", y_title=y_title, colours=colours)
     values, best = record.value(), record.optimum.value(record.objective)
     return curves_chart(
-        [Curve(label, np.arange(1.0, values.size + 1.0), values)],
-        title="What the current policy promises",
+        [Curve(label, np.arange(1.0, values.size + 1.0), values)], title="What the current policy promises",
         y_title=words.objective_axis(record.objective),
-        references=[
-            ("best possible, at least" if record.optimum.error_of(record.objective) else "best possible", best)
-        ],
-        note=words.bracket(record.optimum.error_of(record.objective), record.score_error),
-        colours=colours,
-        step=True,
-    )
+        references=[("best possible, at least" if record.optimum.error_of(record.objective) else "best possible", best)],
+        note=words.bracket(record.optimum.error_of(record.objective), record.score_error), colours=colours, step=True,
+    )  # fmt: skip
 
 
 def experiment_view(
-    experiment: Experiment,
-    measure: str | None = None,
-    points: int = charts.MAX_POINTS,
-    colours: Mapping[str, str] | None = None,
-    words: Words | None = None,
-    title: str = "",
-    finding: str = "",
-    log: str = "",
-) -> Any:
+    experiment: Experiment, measure: str | None = None, points: int = charts.MAX_POINTS,
+    colours: Mapping[str, str] | None = None, words: Words | None = None, title: str = "", finding: str = "", log: str = "",
+) -> Any:  # fmt: skip
     """Learning curves with their bands; `measure` as in `Experiment.values`; a study gives the other arguments."""
     words = Words.of(experiment.problem) if words is None else words
     measure = measure or ("gap" if experiment.known else "return")
@@ -164,11 +153,8 @@ def refinement_view(path: Refinement) -> Any:
 
 def mdp_view(mdp: MDP) -> Any:
     """Map of the mean reward by state and action at the first stage."""
-    alt, states, actions = (
-        altair(),
-        spread_indices(mdp.S, MAX_CELLS).tolist(),
-        spread_indices(mdp.A, MAX_CELLS).tolist(),
-    )
+    alt = altair()
+    states, actions = (spread_indices(n, MAX_CELLS).tolist() for n in (mdp.S, mdp.A))
     rows = []
     for s, a in product(states, actions):
         _, probability, reward = mdp.outcomes(0, s, a)
@@ -221,11 +207,9 @@ def _action_probabilities(policy: Policy, states: IntArray) -> FloatArray | None
         found = (policy.decisions(h, policy.target, states[met[h]]) for h in range(policy.H))
         table = np.array([actions[:, int(column)] for actions, column in found])
         return np.eye(int(table.max()) + 1)[table[:, states]] * met[:, :, None]
-    elif isinstance(policy, MarkovPolicy):
-        table = policy.actions
-    else:
-        return None
-    return np.eye(int(table.max()) + 1)[table[:, states]]
+    if isinstance(policy, MarkovPolicy):
+        return np.eye(int(policy.actions.max()) + 1)[policy.actions[:, states]]
+    return None
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------------
@@ -238,10 +222,8 @@ def _experiment_rows(experiment: Experiment) -> list[dict[str, Any]]:
 
 
 def _record_facts(record: Record) -> dict[str, Any]:
-    facts, titled = (
-        {key: record.settings.get(key) for key in ("learner", "objective", "seed")},
-        Words.of(record.mdp).titled,
-    )
+    facts = {key: record.settings.get(key) for key in ("learner", "objective", "seed")}
+    titled = Words.of(record.mdp).titled
     facts |= {"episodes": record.returns.size, titled("mean return"): float(record.returns.mean())}
     return facts | ({} if record.optimum is None else {titled("cumulative gap"): float(record.gap().sum())})
 

@@ -51,9 +51,7 @@ class Words:
     total: str = "return"  # what a run brings
     state: str = "state"
     action: str = "action"
-    command: bool = (
-        False  # whether remedies name the options of the command line instead of the arguments of the library
-    )
+    command: bool = False  # remedies name options of the command line instead of arguments of the library
 
     def __post_init__(self) -> None:
         for option, name in NAMES.items():
@@ -147,11 +145,7 @@ def tell_apart(*values: float, directions: Sequence[int] = ()) -> list[str]:
     """
     for digits in range(SENTENCE_DIGITS, 10):
         nearest = [format_number(x, digits) for x in values]
-        texts = (
-            [format_number(x, digits, way) for x, way in zip(values, directions, strict=True)]
-            if directions
-            else nearest
-        )
+        texts = [format_number(x, digits, way) for x, way in zip(values, directions or [0] * len(values), strict=True)]
         pairs = combinations(zip(values, texts, nearest, strict=True), 2)
         if all(_are_equal(one[0], two[0]) or (one[1] != two[1] and one[2] != two[2]) for one, two in pairs):
             break
@@ -193,9 +187,8 @@ def display_table(table: ResultTable) -> tuple[list[str], list[list[str]]]:
     def spread(row: Mapping[str, Any], key: str) -> str:
         most = row[f"{key}_std"]
         apart = bool(most) and most > GAP_TOL * abs(row[key])  # otherwise it is a rounding error
-        return format_number(row[key], SENTENCE_DIGITS, table.bounds.get(key, 0)) + (
-            f" ± {format_number(most, 2)}" if apart else ""
-        )
+        mean = format_number(row[key], SENTENCE_DIGITS, table.bounds.get(key, 0))
+        return f"{mean} ± {format_number(most, 2)}" if apart else mean
 
     def column(key: str) -> list[str]:
         if any(f"{key}_std" in row for row in table.rows):
@@ -255,13 +248,9 @@ def meaning(level: Mapping[str, Any], words: Words = PLAIN, law: Law | None = No
 
 
 def price(
-    mean: float,
-    best: float | None,
-    words: Words,
-    below: float | None = None,
-    chance: float | None = None,
+    mean: float, best: float | None, words: Words, below: float | None = None, chance: float | None = None,
     exact: bool = True,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Parts of a sentence: the mean, its distance to the best mean, and the share of runs below a limit (at most, if a bound)."""
     parts = []
     if best is not None:
@@ -313,12 +302,11 @@ def margin_sentence(mean: float, others: Mapping[float, float], words: Words = P
     how = words.option("secondary", "mean")
     if math.isnan(others[0.0]):
         return f"Another policy may have a better mean with the same guarantee; the search takes longer ({how})."
-    own, half, none = tell_apart(
-        mean, others.get(0.5, mean), others[0.0], directions=(0, 0, 0 if 0.5 in others else -1)
-    )
+    least = "" if 0.5 in others else "at least "
+    own, half, none = tell_apart(mean, others.get(0.5, mean), others[0.0], directions=(0, 0, -1 if least else 0))
     said = "the same guarantee with {} margin for errors: mean {} instead of {} ({})".format
     if half == own:
-        return sentence(said("no", none if 0.5 in others else f"at least {none}", own, how))
+        return sentence(said("no", f"{least}{none}", own, how))
     first = said("half of the", half, own, words.option("margin", 0.5))
     return sentence(first if none == half else f"{first}; with none: {none} ({words.option('margin', 0)})")
 
@@ -681,10 +669,8 @@ def _(fact: facts.NothingToLearn, words: Words = PLAIN) -> str:
 
 @remark.register
 def _(fact: facts.UncertainRow, words: Words = PLAIN) -> str:
-    place, n = (
-        f"{words.action} {fact.action!r} in {words.state} {fact.state!r}{_at_stage(fact.stage, words)}",
-        fact.observations,
-    )
+    place = f"{words.action} {fact.action!r} in {words.state} {fact.state!r}{_at_stage(fact.stage, words)}"
+    n = fact.observations
     if not n:
         return f"{place} was never tried"
     own = fact.visits == n

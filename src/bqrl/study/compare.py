@@ -94,9 +94,9 @@ def compare(
         killed. If the code of a learner has changed, its runs are repeated. Requires a model or a registered environment
         and plain parameters, so that runs can be identified.
     progress
-        Whether to show a progress bar with the time left; by default if standard error is a terminal.
+        Whether to show progress and the time left after two seconds; by default if standard error is a terminal.
     watch
-        Receives progress reports in place of the bar.
+        Receives progress reports in place of the display.
 
     Returns
     -------

@@ -171,8 +171,7 @@ class Experiment(Charted):
     def error(self) -> float:
         """How far the optimum may lie above the proven value that gaps refer to; 0.0 if it is exact."""
         return max(
-            (record.error_of(self.objective) for record in self._runs if record.optimum is not None),
-            default=0.0,
+            (record.error_of(self.objective) for record in self._runs if record.optimum is not None), default=0.0
         )
 
     @property

@@ -148,5 +148,4 @@ def _setting_names(kind: Any, location: Sequence[Any]) -> Iterable[str]:
         if part in kind.model_fields:
             annotation = kind.model_fields[part].annotation
             kind = next((one for one in (annotation, *get_args(annotation)) if hasattr(one, "model_fields")), kind)
-    names: Iterable[str] = kind.model_fields
-    return names
+    return kind.model_fields

@@ -50,12 +50,9 @@ def reference(mdp: MDP, objective: Objective | float, capped: bool = True) -> Re
     goal = check_objective(objective)
     tau = float(getattr(goal, "tau", np.nan))
     return Reference(
-        tau=tau,
-        capped=capped_reference(mdp, tau) if capped else None,
-        optimum=optimum(mdp, goal).value(goal),
-        best_mean=best_mean(mdp)[0],
-        margin=guarantee_curve(mdp).margin(tau).below if isinstance(goal, Quantile) else None,
-    )
+        tau=tau, capped=capped_reference(mdp, tau) if capped else None, optimum=optimum(mdp, goal).value(goal),
+        best_mean=best_mean(mdp)[0], margin=guarantee_curve(mdp).margin(tau).below if isinstance(goal, Quantile) else None,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +91,7 @@ class Study:
 
     def problem(self, variant: str = "") -> MDP:
         """The model of a variant."""
-        found: MDP = self.experiments[variant, self.spec.levels[0]].problem
-        return found
+        return self.experiments[variant, self.spec.levels[0]].problem
 
     def shown(self, tau: float, variant: str = "", names: Mapping[str, str] | None = None) -> Experiment:
         """The final runs on the seeds of tables and curves: the held-out seeds or, for a variant, its own."""
@@ -137,14 +133,10 @@ def run_study(spec: Spec, folder: str | Path, workers: Workers | None = None, wa
             store.say(f"{engine.made} runs made, {engine.skipped} skipped because they were finished before")
             times = store.times()  # includes the times of runs from earlier sessions
             session = {
-                "seconds": engine.seconds,
-                "workers": workers.size,
-                "runs": len(engine.used),
-                "runs_made": engine.made,
-                "runs_skipped": engine.skipped,
-                "episodes": sum(run.episodes for run in engine.used.values()),
+                "seconds": engine.seconds, "workers": workers.size, "runs": len(engine.used), "runs_made": engine.made,
+                "runs_skipped": engine.skipped, "episodes": sum(run.episodes for run in engine.used.values()),
                 "core_seconds": sum(times[name].core for name in engine.used if name in times),
-            }
+            }  # fmt: skip
             return _study(spec, [job.outcome for job in jobs], session)
     finally:
         workers.close()
@@ -178,12 +170,9 @@ def _steps(spec: Spec, entry: Entry, tau: float, store: Store) -> Generator[Batc
     }
     yield Batch("final runs", list(chain(*final.values())), best)
     return Final(
-        learner=Contender(label=entry.key, learner=final[""][0].learner, params=dict(final[""][0].params)),
-        tau=tau,
-        tuned=tuned,
-        tried=tried,
-        records={variant: tuple(map(store.load, some)) for variant, some in final.items()},
-    )
+        learner=Contender(label=entry.key, learner=final[""][0].learner, params=dict(final[""][0].params)), tau=tau,
+        tuned=tuned, tried=tried, records={variant: tuple(map(store.load, some)) for variant, some in final.items()},
+    )  # fmt: skip
 
 
 def _study(spec: Spec, done: list[Final], session: dict[str, Any]) -> Study:
@@ -198,22 +187,16 @@ def _study(spec: Spec, done: list[Final], session: dict[str, Any]) -> Study:
     for (variant, problem, seeds), tau in product(spec.problems, spec.levels):
         chosen = [finals[key, tau] for key in spec.learners]
         experiments[variant, tau] = Experiment(
-            problem=problem.model,
-            objective=spec.goals[tau],
-            episodes=spec.episodes,
-            seeds=seeds,
+            problem=problem.model, objective=spec.goals[tau], episodes=spec.episodes, seeds=seeds,
             learners=tuple(final.learner for final in chosen),
             records={final.learner.label: final.records[variant] for final in chosen},
-        )
+        )  # fmt: skip
     picked = {tau: _pick_policy(spec, experiments["", tau]) for tau in spec.levels}
     return Study(
-        spec=spec,
-        finals=finals,
-        experiments=experiments,
+        spec=spec, finals=finals, experiments=experiments,
         tunings={(final.learner.label, final.tau): final.tuned for final in done if final.tuned is not None},
-        picked={tau: one for tau, one in picked.items() if one is not None},
-        session=session,
-    )
+        picked={tau: one for tau, one in picked.items() if one is not None}, session=session,
+    )  # fmt: skip
 
 
 def _pick_policy(spec: Spec, experiment: Experiment) -> Picked | None:

@@ -208,10 +208,7 @@ def _part(one: Mapping[str, Any], i: int, arrays: dict[str, Any]) -> Experiment:
             record.mdp = model
         records[str(each["label"])] = tuple(found)
     return Experiment(
-        problem=model if one["problem"] is None else str(one["problem"]),
-        objective=read_objective(one["objective"]),
-        episodes=int(one["episodes"]),
-        seeds=tuple(map(int, one["seeds"])),
-        learners=tuple(Contender(**each) for each in one["learners"]),
-        records=records,
-    )
+        problem=model if one["problem"] is None else str(one["problem"]), objective=read_objective(one["objective"]),
+        episodes=int(one["episodes"]), seeds=tuple(map(int, one["seeds"])),
+        learners=tuple(Contender(**each) for each in one["learners"]), records=records,
+    )  # fmt: skip

@@ -241,10 +241,7 @@ def carry_out(code: str, sent: bytes) -> tuple[Any, bytes, Exception | None]:
             except Exception:  # such as a function in place of a policy
                 vars(error)[field] = one_line(value)
         named = {kind.__name__: kind} if kind.__module__ == "__main__" else {}  # as in the main script
-        with (
-            suppress(Exception),
-            _override(vars(sys.modules["__main__"]), named),
-        ):  # not every error can be pickled
+        with suppress(Exception), _override(vars(sys.modules["__main__"]), named):  # not every error can be pickled
             found = pickle.dumps(error)
         return None, found, plain
 

@@ -139,10 +139,6 @@ def one_sided_gap(mdp: MDP, tau: float, betas: Any = None) -> OneSidedGap:
         if plan.law_upper is None:
             laws.append(plan.law)
     return OneSidedGap(
-        tau=tau,
-        best=optimal.quantile(tau),
-        margin=margin,
-        solved=read_only(chosen),
-        bound=read_only(np.array(bound)),
+        tau=tau, best=optimal.quantile(tau), margin=margin, solved=read_only(chosen), bound=read_only(np.array(bound)),
         laws=tuple(laws),
-    )
+    )  # fmt: skip

@@ -89,10 +89,7 @@ def optimistic_decomposition(best: Law, laws: Sequence[Law], optimistic: Any, ta
     soft = np.array([law.buffered_quantile(tau, b) for law, b in zip(laws, beta.tolist(), strict=True)])
     star = np.array([best.buffered_quantile(tau, b) for b in beta.tolist()])
     return Decomposition(
-        regret=read_only(top - point),
-        buffering=read_only(top - star),
-        optimism=read_only(star - V),
-        model=read_only(V - soft),
-        rest=read_only(soft - point),
+        regret=read_only(top - point), buffering=read_only(top - star), optimism=read_only(star - V),
+        model=read_only(V - soft), rest=read_only(soft - point),
         scale=read_only(np.maximum(np.abs(best.values).max(), np.abs(V))),
-    )
+    )  # fmt: skip

@@ -126,16 +126,12 @@ class RegretBounds:
         if self.gaps.ndim and self.gaps.size < T:
             raise bad_value("planner_gap", self.gaps, f"have one entry per episode ({T})", self.gaps.size)
         return RegretBound(
-            statement=statement,
-            T=T,
-            buffering=cost.total(min(T, cost.until)),
+            statement=statement, T=T, buffering=cost.total(min(T, cost.until)),
             counting=scale * math.sqrt(mdp.S * mdp.A * T),
             martingale=scale * math.sqrt(T * math.log(1.0 / self.delta) / 2.0),
-            planner=float(self.gaps[:T].sum()) if self.gaps.ndim else float(self.gaps) * T,
-            trivial=T * mdp.H * self.span,
-            probability=1.0 - 2.0 * self.delta,
-            notes=(cost.note,),
-        )
+            planner=float(self.gaps[:T].sum()) if self.gaps.ndim else float(self.gaps) * T, trivial=T * mdp.H * self.span,
+            probability=1.0 - 2.0 * self.delta, notes=(cost.note,),
+        )  # fmt: skip
 
     @cached_property
     def _theorem(self) -> _BufferCost:

@@ -99,18 +99,12 @@ def read_json(
     if noise is not None and noise.known and table.further is not None and table.further.split:
         table.probability = noise.image(noise.probabilities, table.probability)  # sums of cases may differ by rounding
     return {
-        "table": table,
-        "H": H,
-        "start": data.get("start", 0) if start is None else start,
+        "table": table, "H": H, "start": data.get("start", 0) if start is None else start,
         "discount": data.get("discount", 1.0) if discount is None else discount,
-        "known": _known_mask(data.get("known", []), table, items),
-        "state_names": items.names["state"],
-        "action_names": items.names["action"],
-        "units": data.get("units"),
-        "words": data.get("words"),
-        "terminal": _terminal(data.get("terminal"), items),
-        "noise": noise,
-    }
+        "known": _known_mask(data.get("known", []), table, items), "state_names": items.names["state"],
+        "action_names": items.names["action"], "units": data.get("units"), "words": data.get("words"),
+        "terminal": _terminal(data.get("terminal"), items), "noise": noise,
+    }  # fmt: skip
 
 
 def _split_further(rows: list[Any]) -> tuple[list[Any], dict[str, list[list[float]]]]:
@@ -260,11 +254,8 @@ def _parse(content: bytes) -> dict[str, Any]:
     """Return the object in a file, with its keys checked."""
     try:
         data = json.loads(
-            decode_text(content),
-            parse_constant=_refuse_constant,
-            parse_int=_parse_whole,
-            object_pairs_hook=_parse_object,
-        )
+            decode_text(content), parse_constant=_refuse_constant, parse_int=_parse_whole, object_pairs_hook=_parse_object
+        )  # fmt: skip
     except json.JSONDecodeError as error:
         message = f"line {error.lineno}: expected JSON, got other text ({error.msg})"
         raise FileFormatError(message, line=error.lineno) from None
@@ -366,13 +357,10 @@ class _Items:
         if not paid:
             raise _expected_error(where, "a reward or a list of rewards", r, "transitions")
         return (
-            index_of(row[0], MAX_ID, f"{where}, stage") if width == 6 else 0,
-            self.label(s, "state", f"{where}, state"),
-            self.label(a, "action", f"{where}, action"),
-            self.label(s_next, "state", f"{where}, next state"),
-            json_number(p, f"{where}, probability"),
-            [json_number(x, f"{where}, reward") for x in paid],
-        )
+            index_of(row[0], MAX_ID, f"{where}, stage") if width == 6 else 0, self.label(s, "state", f"{where}, state"),
+            self.label(a, "action", f"{where}, action"), self.label(s_next, "state", f"{where}, next state"),
+            json_number(p, f"{where}, probability"), [json_number(x, f"{where}, reward") for x in paid],
+        )  # fmt: skip
 
 
 def index_of(given: Any, count: int, where: str, also: str = "") -> int:
@@ -433,13 +421,9 @@ def _read_noise(given: Any, table: Table, row: IntArray, items: _Items) -> Share
         pairs += [(q, number, law, e) for e, number in enumerate(found)]
     events, probabilities, cut = zip(*parsed, strict=True) if parsed else ((), (), ())
     return shared_noise(
-        table,
-        *np.array(pairs, np.int64).reshape(-1, 4).T,
-        events=events,
-        probabilities=probabilities,
-        cut=cut,
+        table, *np.array(pairs, np.int64).reshape(-1, 4).T, events=events, probabilities=probabilities, cut=cut,
         events_observed=observed,
-    )
+    )  # fmt: skip
 
 
 def _law(given: Any, where: str) -> tuple[tuple[str, ...], FloatArray, float]:

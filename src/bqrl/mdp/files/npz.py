@@ -138,29 +138,18 @@ def read_stored(arrays: Arrays) -> dict[str, Any]:
     fits = len(rewards) in [k * (1 if paid == "reward" else K) for k in stages]
     require(fits, paid, f"have 1 or {H} stages", f"{len(rewards)}")
     table = Table(
-        S=S,
-        A=A,
-        K=K,
-        row_start=row_start,
-        successor=successor,
-        probability=floats_of(arrays, "probability", (successor.size,)),
-        reward=rewards if paid == "reward" else None,
+        S=S, A=A, K=K, row_start=row_start, successor=successor,
+        probability=floats_of(arrays, "probability", (successor.size,)), reward=rewards if paid == "reward" else None,
         row_reward=rewards if paid == "row_reward" else None,
         further=_further(arrays) if "outcome_names" in arrays else None,
-    )
+    )  # fmt: skip
     return {
-        "table": table,
-        "H": H,
-        "start": floats_of(arrays, "mu", (S,)),
-        "discount": number_of(arrays, "discount"),
-        "known": known,
-        "state_names": _text(arrays, "state_names"),
-        "action_names": _text(arrays, "action_names"),
+        "table": table, "H": H, "start": floats_of(arrays, "mu", (S,)), "discount": number_of(arrays, "discount"),
+        "known": known, "state_names": _text(arrays, "state_names"), "action_names": _text(arrays, "action_names"),
         "units": _text(arrays, "units", 0),
-        "terminal": floats_of(arrays, "terminal", (S,)) if "terminal" in arrays else None,
-        "words": _words(arrays),
+        "terminal": floats_of(arrays, "terminal", (S,)) if "terminal" in arrays else None, "words": _words(arrays),
         "noise": read_noise(arrays, row_start) if any(name.startswith(PREFIX) for name in arrays) else None,
-    }
+    }  # fmt: skip
 
 
 def _rows(arrays: Arrays, rows: int, S: int) -> tuple[Any, Any]:
@@ -228,13 +217,10 @@ def noise_arrays(noise: SharedNoise) -> dict[str, Any]:
     """Return shared noise as plain arrays whose names begin with `noise_`; events become strings."""
     return {
         "noise_events": np.array([name for names in noise.event_names for name in names], dtype=np.str_),
-        "noise_probability": np.concatenate([*noise.probabilities, np.empty(0)]),
-        "noise_law_start": noise.law_start,
-        "noise_row_law": noise.row_law,
-        "noise_pair_outcome": noise.pair_outcome,
-        "noise_cut": np.array(noise.cut),
+        "noise_probability": np.concatenate([*noise.probabilities, np.empty(0)]), "noise_law_start": noise.law_start,
+        "noise_row_law": noise.row_law, "noise_pair_outcome": noise.pair_outcome, "noise_cut": np.array(noise.cut),
         "noise_observed": np.array(int(noise.events_observed)),
-    }
+    }  # fmt: skip
 
 
 def read_noise(arrays: Arrays, row_start: IntArray) -> SharedNoise:
@@ -260,11 +246,7 @@ def read_noise(arrays: Arrays, row_start: IntArray) -> SharedNoise:
     between = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
     return SharedNoise(
         events=tuple(tuple(map(str, events[i:j].tolist())) for i, j in between),
-        probabilities=tuple(p[i:j].astype(np.float64) for i, j in between),
-        row_law=row_law,
-        row_start=np.asarray(row_start, np.int64),
-        pair_start=np.r_[0, np.cumsum(counts)],
-        pair_outcome=outcome,
-        events_observed=observed,
-        cut=tuple(cut.tolist()),
-    )
+        probabilities=tuple(p[i:j].astype(np.float64) for i, j in between), row_law=row_law,
+        row_start=np.asarray(row_start, np.int64), pair_start=np.r_[0, np.cumsum(counts)], pair_outcome=outcome,
+        events_observed=observed, cut=tuple(cut.tolist()),
+    )  # fmt: skip

@@ -200,10 +200,8 @@ def _read_with_library(path: Path, check_rows: CheckRows) -> Any:
         except SizeError:
             raise
         except Exception as error:  # each library has its own errors
-            noun, got = (
-                f"a{'n' * (ending == '.xlsx')} {ending}",
-                f"got other content ({' '.join(str(error).split())[:120]})",
-            )
+            noun = f"a{'n' * (ending == '.xlsx')} {ending}"
+            got = f"got other content ({' '.join(str(error).split())[:120]})"
             raise FileFormatError(f"{path.name}: expected {noun} file, {got}", file=str(path)) from None
     remedy = f"pip install {READERS[ending][ending == '.xlsx']}, or save the table as .csv"
     raise ImportError(f"{path.name}: no reader of {ending} files is installed; {remedy}")

@@ -97,13 +97,9 @@ def read_table(
     for role, found in codes.items():
         found.code, found.values = found.code[whole[role]], None if isinstance(table, (str, Path)) else found.values
     read = Columns(
-        source=source,
-        headers=headers,
-        codes=codes,
-        numbers={key: whole[key] for key in numeric if key in kind.roles},
-        extra={key: whole[key] for key in numeric if key not in kind.roles},
-        lines=np.concatenate(lines) if lines else None,
-    )
+        source=source, headers=headers, codes=codes, numbers={key: whole[key] for key in numeric if key in kind.roles},
+        extra={key: whole[key] for key in numeric if key not in kind.roles}, lines=np.concatenate(lines) if lines else None,
+    )  # fmt: skip
     _check_names(read)
     return read
 

@@ -39,14 +39,8 @@ SIZES = {"double": 64, "rational": 128, "bool": 1, "int": 64, "uint": 64, "strin
 
 
 def read_umb(
-    content: bytes,
-    limit: int,
-    *,
-    horizon: Any = None,
-    start: Any = None,
-    discount: Any = 1.0,
-    rewards: str | None = None,
-) -> dict[str, Any]:
+    content: bytes, limit: int, *, horizon: Any = None, start: Any = None, discount: Any = 1.0, rewards: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return the arguments of `MDP.from_table` for a .umb file; `rewards` names the reward structure."""
     files = _unpack(content, limit)
     if horizon is None:
@@ -122,10 +116,8 @@ class _Model:
             ) from None
         if self.index.get("format-version") not in (0, 1):
             raise FileFormatError(f"expected format-version 0 or 1, got {self.index.get('format-version')!r}")
-        self.choices, self.branches = (
-            self._starts("state-to-choices", self.S, C),
-            self._starts("choice-to-branches", C, B),
-        )
+        self.choices = self._starts("state-to-choices", self.S, C)
+        self.branches = self._starts("choice-to-branches", C, B)
         self.target = self._array("branch-to-target", np.uint64, B).astype(np.int64)
         if B and not (0 <= self.target.min() and self.target.max() < self.S):
             raise FileFormatError(
@@ -254,12 +246,8 @@ def _part(variable: dict[str, Any]) -> tuple[str, str, int, bool, int]:
     kind = variable["type"]
     bits = int(kind.get("size", SIZES.get(kind["type"], 64)))
     return (
-        variable["name"],
-        kind["type"],
-        bits,
-        bool(variable.get("is-optional", False)),
-        int(variable.get("offset", 0)),
-    )
+        variable["name"], kind["type"], bits, bool(variable.get("is-optional", False)), int(variable.get("offset", 0))
+    )  # fmt: skip
 
 
 def _valuation(packed: int, parts: list[tuple[str, str, int, bool, int]]) -> str:

@@ -187,14 +187,10 @@ class View(StudyView):
                 f" optimum is {against.optimum:.6g}, and against it ours is {exact:.2f}."
             )
         return {
-            "what": f"cumulative {MEASURES[one.measure][0]} after {self.spec.episodes} episodes",
-            "ours": ours,
-            "ours_std": float(held_out.std(ddof=1)),
-            "further_mean": mean,
-            "further_std": std,
-            "verdict": verdict,
+            "what": f"cumulative {MEASURES[one.measure][0]} after {self.spec.episodes} episodes", "ours": ours,
+            "ours_std": float(held_out.std(ddof=1)), "further_mean": mean, "further_std": std, "verdict": verdict,
             "reason": " ".join(reasons),
-        }
+        }  # fmt: skip
 
     def _open_choices(self, one: Printed, key: str) -> str:
         """Return what the paper leaves open, and which tried value of the parameter comes nearest to the printed number."""

@@ -122,10 +122,7 @@ def _charts(found: base.Found, finding: str) -> dict[str, Any]:
     return {"bounds": base.chart(finding, note, curves, *axes, log="xy", cases=measured, colours=colours)}
 
 
-CAPTIONS = {
-    "bounds": "Measured regret and its bounds.",
-    "bounds_lines": "The bounds up to large numbers of episodes.",
-}
+CAPTIONS = {"bounds": "Measured regret and its bounds.", "bounds_lines": "The bounds up to large numbers of episodes."}
 NOTES = [
     "A bound that is not below the trivial one is vacuous: no learner can lose that much. Runs of that length only check that"
     " the bound is not violated.",

@@ -111,11 +111,8 @@ def theory_result(spec: TheorySettings, found: Mapping[str, Found]) -> Result:
             tables[stem] = ResultTable(one["tables"][stem], titles=TITLES, caption=caption.format(**one))
     seconds = sum(one["seconds"] for one in data.values())
     result = Result(
-        kind="theory",
-        title=(spec.theory.title or spec.theory.name) + (" (quick run)" if spec.quick else ""),
+        kind="theory", title=(spec.theory.title or spec.theory.name) + (" (quick run)" if spec.quick else ""),
         settings=spec.theory.model_dump(exclude={"title"}) | {"quick": spec.quick, "experiments": list(data)},
-        tables=tables,
-        sentences=sentences,
-        details={"experiments": data, "seconds": seconds, "versions": versions()},
-    )
+        tables=tables, sentences=sentences, details={"experiments": data, "seconds": seconds, "versions": versions()},
+    )  # fmt: skip
     return with_charts(result, lambda: {stem: chart for charts in draw for stem, chart in charts().items()})
