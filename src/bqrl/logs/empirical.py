@@ -355,7 +355,9 @@ class _OutcomeList:
         paid = paid if self.unit is None else float(rounded_down(np.array([paid]), self.unit)[0])
         if self.range is not None and not self.range[0] <= paid <= self.range[1]:
             low, high = map(exact_text, self.range)
-            raise bad_value(name, given, f"be from {low} to {high}, the range of the rewards", remedy="widen reward_range")
+            raise bad_value(
+                name, given, f"be from {low} to {high}, the range of the rewards", remedy="widen reward_range"
+            )
         return paid
 
     def _state(self, label: Any, name: str) -> int:
