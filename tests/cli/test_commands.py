@@ -108,6 +108,10 @@ def test_a_message_names_the_option_of_its_argument():
     assert message_of(ArgumentError("c_conf must be above 0", name="c_conf"), "learn") == "c_conf must be above 0"
     assert message_of(SizeError("raise max_bytes", name="max_bytes"), "solve") == "raise --max-memory"
     assert message_of(SizeError("raise max_bytes", name="max_bytes"), "learn") == "raise max_bytes"  # no such option
+    noun = "folder must be an existing folder"  # once "an existing --folder"
+    assert message_of(ArgumentError(noun, name="folder"), "solve") == f"--{noun}"
+    noun = "state must be the name or the number of a state"
+    assert message_of(ArgumentError(noun, name="state"), "outlook") == f"--{noun}"
     assert message_of(ArgumentError("no such thing", name="problem"), "solve") == "no such thing"
     assert message_of(ValueError("rows sum to 0.9"), "solve") == "rows sum to 0.9"
     assert message_of(FileNotFoundError(2, "No such file", "x.csv"), "solve") == "x.csv: No such file"

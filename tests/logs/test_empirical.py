@@ -1,5 +1,7 @@
 """The models that a log and its assumptions give."""
 
+import re
+
 import numpy as np
 import pytest
 from logged_problems import coin, two_steps
@@ -63,7 +65,7 @@ def test_known_rows_have_radius_zero_and_need_no_visits():
     assert plan.value == 3.0  # "new" in t is known, and pays at least 3
     assert fit(two_steps(), reward_range=(0, 5), stationary=True).solve(0.2).value == 1.0
     with pytest.raises(FileFormatError, match="known lists, got the reward 1 and 's'; correct"):
-        fit(two_steps(), reward_range=(0, 5), known=[("t", "old", "s", 1.0, 9.0)], stationary=True)
+        fit(two_steps(), reward_range=(0, 9), known=[("t", "old", "s", 1.0, 9.0)], stationary=True)
     with pytest.raises(ArgumentError, match="sum to 1"):
         fit(two_steps(), reward_range=(0, 5), known=[("t", "new", "s", 0.5, 3.0)])
 
@@ -249,3 +251,21 @@ def test_rewards_that_differ_in_the_last_digit_are_told_apart():
     with pytest.raises(FileFormatError, match=r"a reward from 0 to 0.3, as reward_range says, got 0.30000000000000004"):
         fit(log, reward_range=(0, 0.3))
     assert "rewards lie between 0 and 0.30000000000000004" in fit(log, reward_range=(0, 0.1 + 0.2)).assumptions
+
+
+@pytest.mark.parametrize(
+    ("declared", "name"),
+    [
+        ({"known": [("t", "a", "t", 1.0, -100.0)]}, "known[0][4]"),
+        ({"support": [("s", "a", "t", 1.0), ("t", "a", "t", -100.0)]}, "support[1][3]"),
+    ],
+)
+def test_declared_rewards_lie_in_the_stated_range(declared, name):
+    """A promise of 1 once ignored a declared reward of -100 that follows the cut, or an unseen outcome."""
+    log = {"episode": range(200), "state": ["s"] * 200, "action": ["a"] * 200, "reward": [1.0] * 200}
+    log |= {"next_state": ["t"] * 200, "end": ["truncated"] * 200}
+    asked = {"horizon": 3, "stationary": True, **declared}
+    text = f"{name} must be from 0 to 1, the range of the rewards, got -100.0; widen reward_range"
+    with pytest.raises(ValueError, match=re.escape(text)):
+        fit(log, reward_range=(0, 1), **asked)
+    assert fit(log, reward_range=(-100, 1), **asked).solve(0.2).value == -199.0

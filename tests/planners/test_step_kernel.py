@@ -116,3 +116,24 @@ def test_tables_on_demand_serve_models_without_a_table(tmp_path):
         table = policy.actions[h]
         near = policy.near.actions[h]
         assert np.array_equal(table[:, policy.near.first[h] :][:, : near.shape[1]], near)
+
+
+def test_a_policy_of_a_model_without_a_table_names_the_states_that_it_lacks():
+    """Such states, and the stored model, once ended in an IndexError of NumPy."""
+
+    def step(s, a, e):
+        return np.minimum(s + a + e, 9), 1.0 * a + e
+
+    problem = step, [0, 1], {0: 0.5, 1: 0.5}, 4, 2
+    policy = bqrl.solve(bqrl.from_step(*problem, vectorized=True, stored=False), tau=0.3).policy
+    stored = bqrl.from_step(*problem, vectorized=True)
+    assert policy.act(0, 0, 1.0) in (0, 1)
+    lacks = "states at stage 1 must be below 1, because .* met no others, got more states; plan on the model with stored=True"
+    calls = (
+        lambda: policy.act(0, 1, 1.0),
+        lambda: policy.act_many(0, np.arange(3), np.zeros(3)),
+        lambda: bqrl.evaluate(stored, policy),
+    )
+    for call in calls:
+        with pytest.raises(PolicyError, match=lacks):
+            call()

@@ -1,10 +1,11 @@
 """The page of a stress test: what still holds, in the words of the problem."""
 
+import numpy as np
 import pytest
 from helpers import chart_values
 
 import bqrl
-from bqrl.planners.stress import beside_others
+from bqrl.planners.stress import Stress, beside_others
 from bqrl.results.stress import stress_chart, stress_result
 from bqrl.results.words import Words
 
@@ -43,3 +44,12 @@ def test_the_chart_has_one_curve_per_policy_in_per_cent(held):
     for k, values in enumerate((held.value, held.risk_neutral)):  # the policy, then the risk-neutral one
         drawn = [(row["x"], row["y"]) for row in rows if row["k"] == k]
         assert drawn == list(zip([0.0, 2.0, 5.0], values.tolist(), strict=True))
+
+
+def test_policies_named_like_columns_have_columns_of_their_own():
+    """Policies named off and policy_off once shared a column, and `bqrl solve --policy` failed."""
+    held = Stress(
+        objective=bqrl.Quantile(0.1), off=np.zeros(1), value=np.zeros(1), risk_neutral=np.zeros(1),
+        others={"off": np.ones(1), "policy_off": np.full(1, 2.0)},
+    )  # fmt: skip
+    assert list(held.rows()[0].values()) == [0.0, 0.0, 0.0, 1.0, 2.0]

@@ -146,7 +146,8 @@ def message_of(fault: Any, command: str = "") -> str:
     option = {one.name: max(one.opts, key=len) for one in params}.get(RENAMED.get(name, name), "")
     if option.startswith("-"):
         message = re.sub(rf"(?<![\w'-]){re.escape(name)}=(?=\d)", f"{option} ", message)  # a remedy with its value
-        message = re.sub(rf"(?<![\w'-]){re.escape(name)}(?![\w'-]|\.\w)", option, message)
+        noun = r"(?<!\ba )(?<!\bexisting )"  # after these words it is a common noun: "a state", "an existing folder"
+        message = re.sub(rf"{noun}(?<![\w'-]){re.escape(name)}(?![\w'-]|\.\w)", option, message)
     if option == "--start" and ":" in str(getattr(fault, "value", "")):
         message += " (a law: --start Well=0.8,Sick=0.2)"
     return message

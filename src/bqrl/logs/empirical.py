@@ -350,9 +350,15 @@ class _OutcomeList:
         self._append(row, np.full(ks.size, s_next), np.ones(ks.size), np.full(ks.size, r))
 
     def _paid(self, given: Any, name: str) -> float:
-        """Return a declared reward, rounded as those of the log are."""
+        """Return a declared reward, rounded as those of the log are; like those it must lie in the stated range."""
         paid = number(given, name)
-        return paid if self.unit is None else float(rounded_down(np.array([paid]), self.unit)[0])
+        paid = paid if self.unit is None else float(rounded_down(np.array([paid]), self.unit)[0])
+        if self.range is not None and not self.range[0] <= paid <= self.range[1]:
+            low, high = map(exact_text, self.range)
+            raise bad_value(
+                name, given, f"be from {low} to {high}, the range of the rewards", remedy="widen reward_range"
+            )
+        return paid
 
     def _state(self, label: Any, name: str) -> int:
         text = self._spell[0](label_text(label))

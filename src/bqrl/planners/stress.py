@@ -83,9 +83,14 @@ class Stress(Charted):
 
     @property
     def columns(self) -> dict[str, FloatArray]:
-        """The columns of the rows; those of other policies have their names."""
+        """The columns of the rows; those of other policies have their names, after "policy_" where a column has that name."""
         found = {"off": self.off, "value": self.value, "risk_neutral": self.risk_neutral}
-        return found | {f"policy_{name}" if name in found else name: values for name, values in self.others.items()}
+        for name, values in self.others.items():
+            column = name
+            while column in found:
+                column = f"policy_{column}"
+            found[column] = values
+        return found
 
     @property
     def overtaken(self) -> float | None:

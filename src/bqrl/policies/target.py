@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bqrl.errors import SizeError
+from bqrl.errors import PolicyError, SizeError
 from bqrl.loops.layout import Tables
 from bqrl.mdp.arrays import ActionArray, BoolArray, FloatArray, IntArray, read_only
 from bqrl.mdp.grid import Grid
@@ -109,8 +109,15 @@ class TargetPolicy(Policy):
         if self.near is not None and (self.near.met is None or np.all(self.near.met[h, states])):
             table, place = self.near.actions[h], column - self.near.first[h]
             if np.all((place >= 0) & (place < table.shape[1])):
-                return table, place
-        return self.actions[h], column
+                return self._covering(table, h, states), place
+        return self._covering(self.actions[h], h, states), column
+
+    def _covering(self, table: ActionArray, h: int, states: Any) -> ActionArray:
+        """Return the table; PolicyError if the plan of a model without a table did not meet some of the states at the stage."""
+        if len(table) < self.S and (np.asarray(states).dtype == bool or np.max(states, initial=0) >= len(table)):
+            rule = f"the states at stage {h + 1} must be below {len(table)}, because the plan with stored=False met no others"
+            raise PolicyError(f"{rule}, got more states; plan on the model with stored=True", stage=h)
+        return table
 
     @cached_property
     def first_column(self) -> int:
