@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from bqrl.checks import bad_type, bad_value
-from bqrl.display import Charted, views
-from bqrl.display import format_number as spelled
+from bqrl.display import Charted, format_number, views
 from bqrl.laws.law import MASS_TOL, Law, Margin, size_of
 from bqrl.laws.objectives import LEVEL_SLACK, Buffered, Objective, Quantile
 from bqrl.mdp.arrays import FloatArray
@@ -241,12 +240,16 @@ class Plan(Charted):
     def __str__(self) -> str:
         nominal, least = self.attitude == "nominal", "" if self.law_exact else "at least "
         lines = [f"{self.objective.label} by {self.planner}" + ("" if nominal else f", {self.attitude}")]
-        lines.append(f"  value    {self.value:.6g}" + ("" if self.exact else "  (proven lower bound)"))
+        lines.append(
+            f"  value    {format_number(self.value, 6, -1)}" + ("" if self.exact else "  (proven lower bound)")
+        )
         if self.upper is not None:
             optimal = nominal and equal_values(self.value, self.upper, self.law)
-            lines.append(f"  upper    {self.upper:.6g}" + ("  (optimal)" if optimal else ""))
+            lines.append(f"  upper    {format_number(self.upper, 6, 1)}" + ("  (optimal)" if optimal else ""))
         if not nominal:
-            lines.append(f"  nominal  {least}{self.nominal:.6g}  (the same policy in the model as given)")
+            lines.append(
+                f"  nominal  {least}{format_number(self.nominal, 6, -1)}  (the same policy in the model as given)"
+            )
         if self.law_exact and self.by_level:
             below, above = self.policy_margin
             lines.append(f"  margin   {below:.3g} below, {above:.3g} above the level {self.tau:g}")
@@ -278,7 +281,7 @@ def plan_names(plans: Sequence[Plan]) -> list[str]:
 
 def fragility(below: float) -> str:
     """Return the meaning of a small margin below the level, in words."""
-    error = "the smallest error" if below <= MASS_TOL else f"an error of {spelled(below, 2, 1)}"
+    error = "the smallest error" if below <= MASS_TOL else f"an error of {format_number(below, 2, 1)}"
     return f"{error} in the probability of falling short would change it"
 
 
