@@ -253,7 +253,6 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch, at, m):
     n, n_next = now.shape[1] // layers, after.shape[1] // layers
     A = goal.mean_reward.size // now.shape[0]
     value, mean = now[s, at : at + m], now[s, (layers - 1) * n + at :][:m]
-    chosen = action[s, at : at + m] if layers == 2 else action[0]
     row_value, row_mean, spare = scratch[0, :m], scratch[1, :m], scratch[2]
     few = layers == 2 and n_next <= SMALL_ROW and moves.jumps.size == 0
     first = A > 0  # with a literal True the loops below would be compiled twice
@@ -267,7 +266,7 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch, at, m):
                 p, t, shift = rows.probability[begin], rows.successor[begin], at + moves.shift[begin]
                 if layers == 2:
                     reward = goal.mean_reward[q]
-                    keep_better_moved(value, mean, chosen, p, after, t, n_next, shift, reward, a, goal)
+                    keep_better_moved(value, mean, action[s, at : at + m], p, after, t, n_next, shift, reward, a, goal)
                 else:
                     keep_less_moved(value, p, after, t, n_next, shift, first)
                 first = False
@@ -307,7 +306,7 @@ def sweep_state(s, rows, moves, ball, goal, pages, scratch, at, m):
         if layers == 2:
             for c in range(m):
                 row_mean[c] += goal.mean_reward[q]
-            keep_better(value, mean, chosen, row_value, row_mean, a, first, goal)
+            keep_better(value, mean, action[s, at : at + m], row_value, row_mean, a, first, goal)
         else:
             keep_less(value, row_value, first)
         first = False

@@ -54,12 +54,12 @@ def extend_edges(row, begin, end):
 def shift_row(out, j, source, row, n_next, shift):
     """Do the work of `shift_into` from source[row, :n_next] to out[j]."""
     begin, end = columns_inside(out.shape[1], n_next - 1, shift)
-    r, to, last = np.uint64(row), np.uint64(j), np.uint64(n_next - 1)
-    low, high = source[r, np.uint64(0)], source[r, last]
-    for c in range(np.uint64(begin)):
+    r, to, first, at = np.uint64(row), np.uint64(j), np.uint64(begin), np.uint64(max(begin + shift, 0))
+    low, high = source[r, np.uint64(0)], source[r, np.uint64(n_next - 1)]
+    for c in range(first):
         out[to, c] = low
-    for c in range(np.uint64(begin), np.uint64(end)):
-        out[to, c] = source[r, c + np.uint64(shift)]
+    for c in range(np.uint64(end - begin)):
+        out[to, first + c] = source[r, at + c]
     for c in range(np.uint64(end), np.uint64(out.shape[1])):
         out[to, c] = high
 
