@@ -83,7 +83,7 @@ class Stress(Charted):
 
     @property
     def columns(self) -> dict[str, FloatArray]:
-        """The columns of the rows; those of other policies have their names, with the prefix ``policy_`` where a column has that name."""
+        """The columns of the rows; those of other policies have their names, or ``policy_`` and the name if that is taken."""
         found = {"off": self.off, "value": self.value, "risk_neutral": self.risk_neutral}
         for name, values in self.others.items():
             column = name
