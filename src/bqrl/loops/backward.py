@@ -31,7 +31,7 @@ from bqrl.loops.moves import (
 )
 
 SMALL_ROW = 128  # up to this number of columns, the value and the mean of a row are computed together
-SPARSE = 1.5  # states are sorted for all rows if a row has at least this share, 1 / SPARSE, of the states as successors
+SPARSE = 1.5  # states are sorted once for all rows if rows have at least 1 / SPARSE of the states as successors
 CHUNK = 256  # number of columns whose extreme expectations are computed at once; they fit into the cache
 
 
@@ -406,8 +406,8 @@ def stage_spans(stages, h, n, extra, reach, spans):
     the least and the greatest sum earned[h, s] on the way to each state. The needs of a state are targets minus such a sum;
     other needs are not computed. If `earned` is empty, all are.
 
-    If chunks of columns are kept `whole`, they are
-    computed whole, and so is the first column of the chunk after them, in which all columns are equal.
+    If chunks of columns are kept `whole`, they are computed whole, and so is the first column of the chunk after them, in which
+    all columns are equal.
     """
     left, earned, whole = reach
     for s in range(spans.shape[0]):

@@ -149,9 +149,8 @@ def l1_sparse(values, rows, probability, half, sense, S, low, high, out):
     k, scale = rows.size, (S + 2) * 2.0**-52
     if k == 2:
         r, t = np.uint64(rows[0]), np.uint64(rows[1])
-        first = min(
-            probability[0], max(min(half, 1.0 - probability[1]), 0.0)
-        )  # the mass that the first outcome may give
+        # the mass that each outcome may give
+        first = min(probability[0], max(min(half, 1.0 - probability[1]), 0.0))
         second = min(probability[1], max(min(half, 1.0 - probability[0]), 0.0))
         for c in range(np.uint64(low), np.uint64(high)):
             rise = values[t, c] - values[r, c]
